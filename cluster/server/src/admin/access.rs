@@ -7,7 +7,6 @@
 use std::fmt;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,16 +14,11 @@ use axum::http::{HeaderMap, Method, header};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
-use tokio_rustls::rustls::crypto::ring;
 
 use super::run_folder::Places;
 use crate::config::ConsoleSettings;
-
-/// Shortest token, in bytes.
-const TOKEN_MIN: usize = 32;
-
-/// Largest token file, in bytes.
-const FILE_MAX: u64 = 4_096;
+use crate::random::{NoRandom, random};
+use crate::token_file::{self, TokenError, bearer};
 
 /// What a request may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,35 +88,15 @@ pub enum Denied {
 /// Why there is no usable token; the console does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// The token file cannot be read or created.
-    #[error("{key} = {path:?}: {source}")]
-    File {
-        /// The key of the configuration.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The file is too short or too long for a token.
-    #[error("{key} = {path:?}: has {bytes} bytes; write {TOKEN_MIN} to {FILE_MAX} bytes")]
-    Length {
-        /// The key of the configuration.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Its length, without white space at both ends.
-        bytes: u64,
-    },
-    /// Both files hold the same token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     #[error(
         "console.token_file and console.command_token_file hold the same token, so readers could \
          send commands; write two different tokens"
     )]
     Same,
-    /// The operating system provides no random bytes.
-    #[error("the operating system provides no random bytes for the console's tokens")]
-    Random,
+    #[error(transparent)]
+    Random(#[from] NoRandom),
 }
 
 /// The tokens of a console. Clones share them.
@@ -191,12 +165,8 @@ impl Access {
     /// The token in these headers.
     pub fn shown(&self, headers: &HeaderMap) -> Shown {
         let value = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
-        let Some((scheme, token)) = value.and_then(|value| value.split_at_checked(7)) else {
-            return Shown::Nothing;
-        };
-        let token = token.trim_ascii();
+        let Some(token) = value.and_then(bearer) else { return Shown::Nothing };
         match &self.read {
-            _ if !scheme.eq_ignore_ascii_case(b"Bearer ") => Shown::Nothing,
             _ if self.command.is(token) => Shown::Command,
             Some(read) if read.is(token) => Shown::Read,
             _ => Shown::Nothing,
@@ -220,7 +190,7 @@ impl Access {
 /// Creates a token for this run in a file that only its owner can read.
 fn run_token(scope: Scope, port: u16) -> Result<Arc<Token>, AccessError> {
     let key = scope.key();
-    let wrong = |source| AccessError::File { key, path: std::env::temp_dir(), source };
+    let wrong = |source| TokenError::File { key, path: std::env::temp_dir(), source };
     let folder = Places::of_process().to_write().map_err(wrong)?;
     let file = File { key, path: folder.join(run_name(scope, port)) };
     match std::fs::remove_file(&file.path) {
@@ -284,14 +254,15 @@ struct File {
 
 impl File {
     fn wrong(&self, source: std::io::Error) -> AccessError {
-        AccessError::File { key: self.key, path: self.path.clone(), source }
+        TokenError::File { key: self.key, path: self.path.clone(), source }.into()
     }
 
+    /// The token of the file; a new one if there is no file.
     fn read_or_make(&self) -> Result<Vec<u8>, AccessError> {
-        let is = |error: &AccessError, kind| matches!(error, AccessError::File { source, .. } if source.kind() == kind);
+        let is = |error: &AccessError, kind| matches!(error, AccessError::Token(TokenError::File { source, .. }) if source.kind() == kind);
         match self.read() {
             Err(error) if is(&error, std::io::ErrorKind::NotFound) => match self.make() {
-                // Another process of this machine has just created the file.
+                // Another process was first.
                 Err(error) if is(&error, std::io::ErrorKind::AlreadyExists) => self.read(),
                 made => made,
             },
@@ -300,32 +271,19 @@ impl File {
     }
 
     fn read(&self) -> Result<Vec<u8>, AccessError> {
-        let length = |bytes| AccessError::Length { key: self.key, path: self.path.clone(), bytes };
-        let bytes = std::fs::metadata(&self.path).map_err(|e| self.wrong(e))?.len();
-        if bytes > FILE_MAX {
-            return Err(length(bytes));
-        }
-        let token = std::fs::read(&self.path).map_err(|e| self.wrong(e))?.trim_ascii().to_vec();
-        if token.len() < TOKEN_MIN { Err(length(token.len() as u64)) } else { Ok(token) }
+        Ok(token_file::read(self.key, &self.path)?)
     }
 
-    /// Creates a file with a new token that only its owner can read.
+    /// Creates a file with a new token that only its owner can read. Readers see the whole token or nothing.
     fn make(&self) -> Result<Vec<u8>, AccessError> {
-        let (mut random, mut name) = ([0; 32], [0; 8]);
-        let source = ring::default_provider().secure_random;
-        source.fill(&mut random).map_err(|_| AccessError::Random)?;
-        source.fill(&mut name).map_err(|_| AccessError::Random)?;
-        let token = URL_SAFE_NO_PAD.encode(random);
-        // Written to a temporary file and renamed, so that readers see the whole token or nothing.
-        // Its name is new, whatever an earlier run or somebody else has left there.
-        let part = self.path.with_extension(format!("{:016x}.part", u64::from_ne_bytes(name)));
-        let mut options = std::fs::OpenOptions::new();
-        let opened = options.write(true).create_new(true).mode(0o600).open(&part);
-        let mut opened = opened.map_err(|e| self.wrong(e))?;
-        let written =
-            writeln!(opened, "{token}").and_then(|()| std::fs::hard_link(&part, &self.path));
-        let gone = std::fs::remove_file(&part);
-        written.and(gone).map_err(|e| self.wrong(e))?;
+        let token = URL_SAFE_NO_PAD.encode(random::<32>()?);
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let made = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
+        let written = made.and_then(|mut file| {
+            writeln!(file, "{token}")?;
+            file.persist_noclobber(&self.path).map_err(|refused| refused.error)
+        });
+        written.map_err(|e| self.wrong(e))?;
         Ok(token.into())
     }
 }
@@ -335,6 +293,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::token_file::TOKEN_MIN;
 
     fn headers(value: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -434,12 +393,14 @@ mod tests {
         std::fs::write(&file, " short \n").unwrap();
         let error = refused(None, Some(&file));
         assert!(error.to_string().starts_with("console.command_token_file = "), "{error}");
-        assert!(matches!(error, AccessError::Length { bytes: 5, .. }));
+        assert!(matches!(error, AccessError::Token(TokenError::Length { bytes: 5, .. })));
         std::fs::write(&file, [b'a'; 5_000]).unwrap();
-        assert!(matches!(refused(Some(&file), None), AccessError::Length { bytes: 5_000, .. }));
+        let long = refused(Some(&file), None);
+        assert!(matches!(long, AccessError::Token(TokenError::Length { bytes: 5_000, .. })));
         std::fs::write(&file, [b'a'; 40]).unwrap();
         assert!(matches!(refused(Some(&file), Some(&file)), AccessError::Same));
         let missing = place.path().join("no/such/folder");
-        assert!(matches!(refused(Some(&missing), None), AccessError::File { .. }));
+        let missing = refused(Some(&missing), None);
+        assert!(matches!(missing, AccessError::Token(TokenError::File { .. })));
     }
 }

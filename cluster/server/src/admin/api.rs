@@ -38,7 +38,7 @@ type Id = Result<Path<String>, PathRejection>;
 /// Routes without a token.
 fn open_routes() -> Vec<Route> {
     vec![
-        ("/", get(async || asset(&PAGE))),
+        ("/", get(async || PAGE.response())),
         ("/assets/{name}", get(asset_named)),
         ("/metrics", get(metrics_text)),
     ]
@@ -89,7 +89,7 @@ pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
         .fold(api, add)
         .fallback(async |uri: Uri| {
             let expected = format!("one of {}; see /api/openapi.json", paths().join(", "));
-            ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()), expected)
+            ApiError::not_found(format!("there is no {}", uri.path()), expected)
         })
         .method_not_allowed_fallback(async || {
             ApiError::new(
@@ -107,17 +107,13 @@ async fn document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi::DOCUMENT).into_response()
 }
 
-fn asset(asset: &Asset) -> Response {
-    ([(header::CONTENT_TYPE, asset.media_type)], asset.text).into_response()
-}
-
 async fn asset_named(name: Id) -> Result<Response, ApiError> {
     let Path(name) = name.map_err(|e| ApiError::bad(e.body_text(), "the name of an asset"))?;
-    let found = ASSETS.iter().find(|a| a.name == name).map(asset);
+    let found = ASSETS.iter().find(|a| a.name == name).map(Asset::response);
     found.ok_or_else(|| {
         let names: Vec<&str> = ASSETS.iter().map(|a| a.name).collect();
         let expected = format!("one of {}", names.join(", "));
-        ApiError::new(StatusCode::NOT_FOUND, format!("there is no asset {name:?}"), expected)
+        ApiError::not_found(format!("there is no asset {name:?}"), expected)
     })
 }
 
@@ -184,9 +180,10 @@ fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc
     let Some(name) = args.get("scene") else {
         return Err(ApiError::bad("scene is missing", expected()));
     };
-    state.directory.scene_named(name).ok_or_else(|| {
-        ApiError::new(StatusCode::NOT_FOUND, format!("there is no scene {name:?}"), expected())
-    })
+    state
+        .directory
+        .scene_named(name)
+        .ok_or_else(|| ApiError::not_found(format!("there is no scene {name:?}"), expected()))
 }
 
 /// Parses the id in a path.
@@ -200,8 +197,7 @@ async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, 
     let id = id_arg(id, "a whole number, as in /api/player/17")?;
     match find(&shared.state, id).await? {
         (scene, InspectedEntity::Player(p)) => Ok(Json(shapes::player(&scene, *p))),
-        (scene, InspectedEntity::Other(e)) => Err(ApiError::new(
-            StatusCode::NOT_FOUND,
+        (scene, InspectedEntity::Other(e)) => Err(ApiError::not_found(
             format!("entity {id} is of kind {:?}", shapes::kind_name(&scene, e.kind)),
             "the id of a player; /api/entities lists them",
         )),
@@ -217,15 +213,13 @@ async fn find(
     let scene = |id| state.directory.scene(id);
     match found.and_then(|(scene_id, e)| Some((scene(scene_id)?, e))) {
         Some(found) => Ok(found),
-        None if late.is_empty() => Err(ApiError::new(
-            StatusCode::NOT_FOUND,
+        None if late.is_empty() => Err(ApiError::not_found(
             format!("no region has an entity {id}"),
             "the id of an entity; /api/entities lists them",
         )),
         None => {
             let late: Vec<String> = late.into_iter().map(shapes::region_name).collect();
-            Err(ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
+            Err(ApiError::unavailable(
                 format!(
                     "no region that answered has an entity {id}; no answer from {}",
                     late.join(", ")
@@ -269,7 +263,7 @@ fn terrain_arg(
                 false => format!("a scene with a map: one of {}", names.join(", ")),
             };
             let error = format!("scene {name:?} has no map");
-            Err(ApiError::new(StatusCode::NOT_FOUND, error, expected))
+            Err(ApiError::not_found(error, expected))
         }
     }
 }
@@ -338,7 +332,7 @@ async fn terrain_piece(
             false => format!("level from 0 to {}", levels - 1),
         };
         let error = format!("there is no piece ({x}, {z}) of level {level}");
-        return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
+        return Err(ApiError::not_found(error, expected));
     };
     Ok(tagged(&tag, ([(header::CONTENT_TYPE, "image/png")], png).into_response()))
 }
@@ -346,23 +340,14 @@ async fn terrain_piece(
 async fn stats(State(shared): Console) -> Json<stats::Stats> {
     let ConsoleState { directory, regions, node, .. } = &shared.state;
     let regions = regions.now();
-    let recent = shared.sampler().recent(Instant::now(), super::figures(&regions));
+    let recent = shared.sampler.lock().recent(Instant::now(), super::figures(&regions));
     let regions = regions.iter().map(|r| (r.scene, r.region, &*r.metrics));
     Json(stats::stats(node, regions, process::usage(), directory.uptime(), recent))
 }
 
 async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiError> {
-    match &shared.state.cluster {
-        Some(view) => Ok(Json(view())),
-        None => {
-            let expected = "a process of a cluster: purview node";
-            Err(ApiError::new(
-                StatusCode::NOT_FOUND,
-                "this server is not part of a cluster",
-                expected,
-            ))
-        }
-    }
+    let view = shared.state.cluster.as_ref().ok_or_else(ApiError::no_cluster)?;
+    Ok(Json(view()))
 }
 
 async fn list_workers(State(shared): Console) -> Json<workers::WorkersShape> {
@@ -384,13 +369,11 @@ async fn entity(State(shared): Console, id: Id) -> Result<Json<people::Whereabou
     let late = found.late.into_iter().map(shapes::region_name);
     let silent: Vec<String> = found.silent.into_iter().chain(late).collect();
     Err(match silent.is_empty() {
-        true => ApiError::new(
-            StatusCode::NOT_FOUND,
+        true => ApiError::not_found(
             format!("no process has an entity {id}"),
             "the id of an entity; /api/players lists players",
         ),
-        false => ApiError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
+        false => ApiError::unavailable(
             format!(
                 "no process that answered has an entity {id}; no answer from {}",
                 silent.join(", ")

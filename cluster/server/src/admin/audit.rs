@@ -3,20 +3,17 @@
 //! refused ones are counted.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use axum::http::StatusCode;
+use purview::clock;
+use purview::log_limit::LogLimit;
 
 use super::access::Shown;
 
 /// Commands are cut to this many characters.
 const COMMAND_MAX: usize = 512;
 
-/// Time between two lines about commands without the command token.
-const SAY_EVERY: Duration = Duration::from_secs(1);
-
-/// A command as received.
 pub struct Command<'a> {
     /// The caller's address.
     pub caller: SocketAddr,
@@ -32,29 +29,10 @@ pub struct Command<'a> {
 #[derive(Debug, Clone)]
 pub struct Outcome(pub String);
 
-/// Writes the audit log. Clones share it.
+/// Writes the audit log. Clones share it. Any client can send commands without the command token, so most of these
+/// are only counted.
 #[derive(Debug, Clone, Default)]
-pub struct Audit(Arc<Mutex<Denials>>);
-
-/// Commands without the command token. Any client can send them, so most are only counted.
-#[derive(Debug, Default)]
-struct Denials {
-    told: Option<Instant>,
-    /// Denials since the last line.
-    more: u64,
-}
-
-impl Denials {
-    /// The number of denials without a line, if this one gets a line.
-    fn next(&mut self, now: Instant) -> Option<u64> {
-        if self.told.is_some_and(|told| now.duration_since(told) < SAY_EVERY) {
-            self.more += 1;
-            return None;
-        }
-        self.told = Some(now);
-        Some(std::mem::take(&mut self.more))
-    }
-}
+pub struct Audit(Arc<LogLimit>);
 
 impl Audit {
     /// Logs an answered command.
@@ -66,8 +44,7 @@ impl Audit {
 
     /// Logs a command without the command token, at most once a second.
     pub fn denied(&self, command: &Command<'_>, status: StatusCode, outcome: &str) {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).next(Instant::now());
-        let Some(more) = next else { return };
+        let Some(more) = self.0.admit(clock::log_ms()) else { return };
         let Command { caller, shown, path, .. } = command;
         let (token, status) = (shown.name(), status.as_u16());
         tracing::warn!(target: "audit", %caller, token, command = path, status, result = outcome, more, "command");
@@ -99,15 +76,5 @@ mod tests {
         assert_eq!(text(b"no\njson\x1b[2J"), "no\\u{a}json\\u{1b}[2J");
         assert_eq!(text("\u{9b}2J\u{7f}".as_bytes()), "\\u{9b}2J\\u{7f}");
         assert_eq!(text(&[b'x'; 600]).len(), COMMAND_MAX + 3);
-    }
-
-    #[test]
-    fn denials_are_logged_once_a_second_and_counted_meanwhile() {
-        let (mut denials, begin) = (Denials::default(), Instant::now());
-        assert_eq!(denials.next(begin), Some(0));
-        assert_eq!(denials.next(begin + SAY_EVERY / 3), None);
-        assert_eq!(denials.next(begin + SAY_EVERY / 2), None);
-        assert_eq!(denials.next(begin + SAY_EVERY), Some(2));
-        assert_eq!(denials.next(begin + SAY_EVERY * 3), Some(0));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
 use purview::scene::RegionId;
@@ -43,15 +43,10 @@ pub struct PinOrder {
 
 /// `GET /api/balance`.
 pub(super) async fn balance(State(shared): State<Arc<Shared>>) -> Result<Response, ApiError> {
-    let Some(ask) = &shared.state.balance else {
-        let expected = "a process of a cluster: purview node";
-        let error = "this server is not part of a cluster";
-        return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
-    };
+    let ask = shared.state.balance.as_ref().ok_or_else(ApiError::no_cluster)?;
     match ask().await {
         Some(told) => Ok(([(header::CONTENT_TYPE, "application/json")], told).into_response()),
-        None => Err(ApiError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
+        None => Err(ApiError::unavailable(
             "no leader tells of balancing",
             "a leader, and cluster.balance = \"explain\" or \"on\"; try again in a few seconds",
         )),

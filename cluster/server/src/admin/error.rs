@@ -25,6 +25,20 @@ impl ApiError {
         ApiError { status, error: error.into(), expected: expected.into() }
     }
 
+    pub(crate) fn not_found(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, error, expected)
+    }
+
+    /// The request is for a process of a cluster.
+    pub(crate) fn no_cluster() -> ApiError {
+        let expected = "a process of a cluster: purview node";
+        ApiError::not_found("this server is not part of a cluster", expected)
+    }
+
+    pub(crate) fn unavailable(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error, expected)
+    }
+
     pub(crate) fn bad(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, error, expected)
     }

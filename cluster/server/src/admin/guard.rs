@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use super::access::{Access, Denied, Scope};
 use super::audit::{Audit, Command, Outcome};
 use super::error::ApiError;
-use super::hosts::{Hosts, Misdirected};
+use super::hosts::Hosts;
 use super::routing::Caller;
 
 /// Largest body of a command, in bytes.
@@ -24,17 +24,10 @@ const BODY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Passes a request on if its host name is one of the console's names.
 pub async fn by_name(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
-    let Err(why) = hosts.check(request.uri(), request.headers()) else {
-        return next.run(request).await;
-    };
-    let (status, expected) = match why {
-        Misdirected::NoHost => (StatusCode::BAD_REQUEST, "one Host header"),
-        Misdirected::Unknown(_) => (
-            StatusCode::MISDIRECTED_REQUEST,
-            "an IP address, localhost, or a name in [console] hosts",
-        ),
-    };
-    ApiError::new(status, why.to_string(), expected).into_response()
+    match hosts.check(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(why) => why.refusal("console").into_response(),
+    }
 }
 
 /// Passes a request on if it has the token that it needs; writes commands to the audit log.

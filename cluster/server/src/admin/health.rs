@@ -1,14 +1,14 @@
 //! Health checks, which need no token: `/alive` (restart the process otherwise), `/ready` (send new sessions to this
 //! process), `/whole` (every region of the cluster can be reached from here).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
+use parking_lot::Mutex;
 
 use super::error::ApiError;
 use super::hosts::Hosts;
@@ -30,7 +30,7 @@ async fn alive() -> Json<serde_json::Value> {
 
 async fn ready(State(shared): Console) -> Response {
     let regions = shared.state.regions.now();
-    let silent = shared.sampler().silent(Instant::now(), figures(&regions));
+    let silent = shared.sampler.lock().silent(Instant::now(), figures(&regions));
     let mut lacks = match &shared.state.readiness {
         Some(lacks) => lacks(),
         None if regions.is_empty() => vec!["this process has no region".to_owned()],
@@ -63,13 +63,13 @@ fn answer(what: &str, lacks: Vec<String>, expected: String) -> Response {
     if lacks.is_empty() {
         return Json(serde_json::json!({ what: true })).into_response();
     }
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, lacks.join("; "), expected).into_response()
+    ApiError::unavailable(lacks.join("; "), expected).into_response()
 }
 
 /// The answers of a process that waits for its stores: it is alive, and not ready for this reason.
 pub(super) fn waiting(why: Arc<Mutex<String>>, hosts: Hosts) -> Router {
     let not_yet = move || {
-        let why = why.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let why = why.lock().clone();
         let answer = answer("ready", vec![why], "a process that is a member of its cluster".into());
         std::future::ready(answer)
     };

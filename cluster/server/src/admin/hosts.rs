@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+
+use super::error::ApiError;
 
 /// The host names of the console. Clones share them.
 #[derive(Debug, Clone)]
@@ -22,6 +24,20 @@ pub enum Misdirected {
     /// The request names another host.
     #[error("this console has no name {0:?}")]
     Unknown(String),
+}
+
+impl Misdirected {
+    /// The answer; `section` of the configuration has the host names.
+    pub fn refusal(&self, section: &str) -> ApiError {
+        let (status, expected) = match self {
+            Misdirected::NoHost => (StatusCode::BAD_REQUEST, "one Host header".into()),
+            Misdirected::Unknown(_) => (
+                StatusCode::MISDIRECTED_REQUEST,
+                format!("an IP address, localhost, or a name in [{section}] hosts"),
+            ),
+        };
+        ApiError::new(status, self.to_string(), expected)
+    }
 }
 
 impl Hosts {

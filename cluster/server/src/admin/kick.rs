@@ -50,7 +50,7 @@ pub async fn kick(
     let Some(logins) = shared.state.directory.logins() else {
         let expected = "a server that accepts clients with tokens";
         let error = "this server has no subjects, because its clients have no tokens";
-        return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
+        return Err(ApiError::not_found(error, expected));
     };
     let ended = logins.kick(&order.subject, bar);
     tracing::info!(subject = order.subject, ?bar, ended, "sessions were closed by a kick command");

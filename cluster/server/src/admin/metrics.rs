@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use purview::actor::directory::Directory;
@@ -19,161 +20,51 @@ use crate::metrics::RegionSeries;
 use crate::metrics::{Collector, Families};
 use crate::node::hosted::Hosted;
 
-/// A metric that every region has.
+/// A metric of a region: name, kind, help and value.
 struct Family {
-    /// Without `_total`.
     name: &'static str,
     kind: MetricType,
     help: &'static str,
     of: fn(&RegionMetrics) -> &AtomicU64,
 }
 
-const FAMILIES: [Family; 24] = [
-    Family {
-        name: "purview_entities",
-        kind: MetricType::Gauge,
-        help: "Real entities of the region.",
-        of: |m| &m.reals,
-    },
-    Family {
-        name: "purview_players",
-        kind: MetricType::Gauge,
-        help: "Players of the region with a session.",
-        of: |m| &m.players,
-    },
-    Family {
-        name: "purview_ghosts",
-        kind: MetricType::Gauge,
-        help: "Entities of other regions that the region mirrors.",
-        of: |m| &m.ghosts,
-    },
-    Family {
-        name: "purview_handoffs",
-        kind: MetricType::Counter,
-        help: "Entities handed to another region.",
-        of: |m| &m.handoffs,
-    },
-    Family {
-        name: "purview_frames",
-        kind: MetricType::Counter,
-        help: "Frames sent to sessions.",
-        of: |m| &m.frames,
-    },
-    Family {
-        name: "purview_updates",
-        kind: MetricType::Counter,
-        help: "Enters, leaves, moves and actions in frames.",
-        of: |m| &m.updates,
-    },
-    Family {
-        name: "purview_frames_lost",
-        kind: MetricType::Counter,
-        help: "Frames lost because the queue of a thread's sessions was full.",
-        of: |m| &m.frames_lost,
-    },
-    Family {
-        name: "purview_borders_lost",
-        kind: MetricType::Counter,
-        help: "Ghost batches lost because a neighbour's mailbox was full.",
-        of: |m| &m.borders_lost,
-    },
-    Family {
-        name: "purview_outbox_lost",
-        kind: MetricType::Counter,
-        help: "Messages for other regions lost because the queue was full.",
-        of: |m| &m.outbox_lost,
-    },
-    Family {
-        name: "purview_notices_lost",
-        kind: MetricType::Counter,
-        help: "Notifications for sessions lost because the queue was full.",
-        of: |m| &m.notices_lost,
-    },
-    Family {
-        name: "purview_inputs_refused",
-        kind: MetricType::Counter,
-        help: "Inputs lost because the region's inbox was full; clients' inputs are sent again.",
-        of: |m| &m.inputs_refused,
-    },
-    Family {
-        name: "purview_view_messages_lost",
-        kind: MetricType::Counter,
-        help: "View negotiation messages from other regions lost because the inbox was full.",
-        of: |m| &m.view_messages_lost,
-    },
-    Family {
-        name: "purview_implausible",
-        kind: MetricType::Counter,
-        help: "Messages of other regions with an impossible epoch or tick.",
-        of: |m| &m.implausible,
-    },
-    Family {
-        name: "purview_other_subjects",
-        kind: MetricType::Counter,
-        help: "Sessions that asked for a player of another subject and were refused.",
-        of: |m| &m.other_subjects,
-    },
-    Family {
-        name: "purview_view_messages",
-        kind: MetricType::Counter,
-        help: "View negotiation messages sent to other regions.",
-        of: |m| &m.view_messages,
-    },
-    Family {
-        name: "purview_ticks_skipped",
-        kind: MetricType::Counter,
-        help: "Ticks skipped because the region, or a neighbour that it waited for, was late.",
-        of: |m| &m.skipped_ticks,
-    },
-    Family {
-        name: "purview_forced_closes",
-        kind: MetricType::Counter,
-        help: "Ticks closed without a late neighbour, after the longest wait.",
-        of: |m| &m.forced_closes,
-    },
-    Family {
-        name: "purview_acts_dropped",
-        kind: MetricType::Counter,
-        help: "Actions lost because a client's frame was full.",
-        of: |m| &m.acts_dropped,
-    },
-    Family {
-        name: "purview_moves_waited",
-        kind: MetricType::Counter,
-        help: "Moves that were due and waited for a byte budget, a tick each.",
-        of: |m| &m.moves_waited,
-    },
-    Family {
-        name: "purview_border_ticks",
-        kind: MetricType::Counter,
-        help: "Neighbours whose ghosts were used, summed over ticks.",
-        of: |m| &m.border_ticks,
-    },
-    Family {
-        name: "purview_border_ticks_stale",
-        kind: MetricType::Counter,
-        help: "Neighbours whose ghosts were older than the tick, summed over ticks.",
-        of: |m| &m.stale_border_ticks,
-    },
-    Family {
-        name: "purview_ghosts_stalest_ticks",
-        kind: MetricType::Gauge,
-        help: "Largest age of ghosts since the region's start, in ticks.",
-        of: |m| &m.stalest_ticks,
-    },
-    Family {
-        name: "purview_arrivals",
-        kind: MetricType::Counter,
-        help: "Entities received from other regions.",
-        of: |m| &m.arrivals,
-    },
-    Family {
-        name: "purview_arrivals_late",
-        kind: MetricType::Counter,
-        help: "Entities received that acted later than in the tick after their last one in the old region.",
-        of: |m| &m.late_arrivals,
-    },
-];
+macro_rules! families {
+    ($($kind:ident $name:ident $help:literal $field:ident;)*) => {
+        [$(Family {
+            name: stringify!($name),
+            kind: MetricType::$kind,
+            help: $help,
+            of: |m| &m.$field,
+        }),*]
+    };
+}
+
+const FAMILIES: [Family; 24] = families! {
+    Gauge purview_entities "Real entities of the region." reals;
+    Gauge purview_players "Players of the region with a session." players;
+    Gauge purview_ghosts "Entities of other regions that the region mirrors." ghosts;
+    Counter purview_handoffs "Entities handed to another region." handoffs;
+    Counter purview_frames "Frames sent to sessions." frames;
+    Counter purview_updates "Enters, leaves, moves and actions in frames." updates;
+    Counter purview_frames_lost "Frames lost because the queue of a thread's sessions was full." frames_lost;
+    Counter purview_borders_lost "Ghost batches lost because a neighbour's mailbox was full." borders_lost;
+    Counter purview_outbox_lost "Messages for other regions lost because the queue was full." outbox_lost;
+    Counter purview_notices_lost "Notifications for sessions lost because the queue was full." notices_lost;
+    Counter purview_inputs_refused "Inputs lost because the region's inbox was full; clients' inputs are sent again." inputs_refused;
+    Counter purview_view_messages_lost "View negotiation messages from other regions lost because the inbox was full." view_messages_lost;
+    Counter purview_implausible "Messages of other regions with an impossible epoch or tick." implausible;
+    Counter purview_other_subjects "Sessions that asked for a player of another subject and were refused." other_subjects;
+    Counter purview_view_messages "View negotiation messages sent to other regions." view_messages;
+    Counter purview_ticks_skipped "Ticks skipped because the region, or a neighbour that it waited for, was late." skipped_ticks;
+    Counter purview_forced_closes "Ticks closed without a late neighbour, after the longest wait." forced_closes;
+    Counter purview_acts_dropped "Actions lost because a client's frame was full." acts_dropped;
+    Counter purview_moves_waited "Moves that were due and waited for a byte budget, a tick each." moves_waited;
+    Counter purview_border_ticks "Neighbours whose ghosts were used, summed over ticks." border_ticks;
+    Counter purview_border_ticks_stale "Neighbours whose ghosts were older than the tick, summed over ticks." stale_border_ticks;
+    Gauge purview_ghosts_stalest_ticks "Largest age of ghosts since the region's start, in ticks." stalest_ticks;
+    Counter purview_arrivals "Entities received from other regions." arrivals;
+    Counter purview_arrivals_late "Entities received that acted later than in the tick after their last one in the old region." late_arrivals;
+};
 
 /// The families that are counters.
 fn counters() -> Vec<Counter> {
@@ -223,7 +114,7 @@ impl Collector for RegionCollector {
             series => {
                 let figures = regions.iter().map(|r| (r.scene, r.region, r.metrics.clone()));
                 let regions: Vec<Figures> = figures.collect();
-                let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut totals = self.totals.lock();
                 write_sums(&mut encoder.into(), (&regions, &mut totals), series, name)
             }
         }

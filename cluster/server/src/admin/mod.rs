@@ -24,17 +24,18 @@ pub(crate) mod error;
 mod guard;
 mod health;
 pub(crate) mod hosts;
+pub(crate) mod http_thread;
 pub mod kick;
 mod metrics;
 mod openapi;
 pub mod orders;
-mod page;
+pub(crate) mod page;
 mod people;
 mod process;
 pub mod properties;
 mod quantiles;
 mod region_series;
-mod routing;
+pub(crate) mod routing;
 mod run_folder;
 mod sampler;
 pub(crate) mod serve;
@@ -46,14 +47,13 @@ mod terrain;
 mod why;
 mod workers;
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use purview::actor::directory::Directory;
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::RegionId;
-use rustix::net::sockopt::set_socket_send_buffer_size;
-use tokio::sync::oneshot;
 
 use crate::config::ConsoleSettings;
 use crate::metrics::Collector;
@@ -63,6 +63,7 @@ use crate::tls::{self, TlsError};
 pub use access::{Access, AccessError, Denied, Scope, Shown, on_loopback, token_at, token_for};
 pub use api::paths;
 use hosts::Hosts;
+use http_thread::{HttpThread, listen};
 
 pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
@@ -141,25 +142,14 @@ pub enum ConsoleError {
     Thread(std::io::Error),
 }
 
-/// Bytes of answers that may wait in the operating system for a caller to read them. A caller that asks
-/// for much and reads nothing costs the console's thread no more answers than these hold.
-const SEND_BUFFER: usize = 64 << 10;
-
 /// A running console. Dropping it stops it without waiting; [`Console::stop`] waits.
 #[derive(Debug)]
 pub struct Console {
     addr: SocketAddr,
-    /// Dropping it stops the console.
-    stop: oneshot::Sender<()>,
-    /// Closed when the thread has ended.
-    done: oneshot::Receiver<()>,
+    thread: HttpThread,
 }
 
 impl Console {
-    /// The default address, on this machine only.
-    pub const DEFAULT_ADDR: SocketAddr =
-        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
-
     /// Listens on `addr` (port 0: any free port) and serves from a thread of its own. Callable from
     /// any thread, with or without a runtime. `settings` name the token files ([`Access::new`]) and
     /// the host names.
@@ -176,7 +166,7 @@ impl Console {
         let (access, hosts) = (Access::new(addr, settings)?, Hosts::new(&settings.hosts));
         let shared = Arc::new(shared::Shared::new(state, settings.region_metrics));
         let router = api::router(shared.clone(), access, hosts);
-        Console::run((listener, addr), settings, (router, Some(shared)))
+        Console::run((listener, addr), settings, router, shared::sample(shared))
     }
 
     /// The same for a process that waits for its stores: health checks say why.
@@ -189,35 +179,22 @@ impl Console {
         settings: &ConsoleSettings,
     ) -> Result<Console, ConsoleError> {
         let router = health::waiting(why, Hosts::new(&settings.hosts));
-        Console::run(bind(addr)?, settings, (router, None))
+        Console::run(bind(addr)?, settings, router, std::future::ready(()))
     }
 
     fn run(
-        (listener, addr): (std::net::TcpListener, SocketAddr),
+        (listener, addr): (TcpListener, SocketAddr),
         settings: &ConsoleSettings,
-        (router, sampled): (axum::Router, Option<Arc<shared::Shared>>),
+        router: axum::Router,
+        beside: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Console, ConsoleError> {
         let tls = settings.tls.as_ref().map(|files| ServerTls::load(tls::server::CONSOLE, files));
         let tls = tls.transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(ConsoleError::Thread)?;
-        let (stop, stopped) = oneshot::channel();
-        let (ended, done) = oneshot::channel();
-        let work = move || {
-            let served = serve(router, sampled, (listener, tls), stopped);
-            if let Err(e) = runtime.block_on(served) {
-                tracing::error!("the console stopped: {e}");
-            }
-            runtime.shutdown_background();
-            drop(ended);
-        };
-        let thread = std::thread::Builder::new().name("console".into());
-        thread.spawn(work).map_err(ConsoleError::Thread)?;
+        let thread = HttpThread::start("console", (listener, tls), router, beside);
+        let thread = thread.map_err(ConsoleError::Thread)?;
         tracing::info!("console on {scheme}://{addr}");
-        Ok(Console { addr, stop, done })
+        Ok(Console { addr, thread })
     }
 
     /// The address on which it listens.
@@ -225,41 +202,12 @@ impl Console {
         self.addr
     }
 
-    /// Accepts no more requests, waits for open ones (at most two seconds) and returns when the
-    /// port is free. The future runs under any runtime.
+    /// See [`HttpThread::stop`].
     pub async fn stop(self) {
-        drop(self.stop);
-        // No message is ever sent: the channel closes when the thread ends.
-        let _closed = self.done.await;
+        self.thread.stop().await;
     }
 }
 
-fn bind(addr: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ConsoleError> {
-    let failed = |source| ConsoleError::Listen { addr, source };
-    let listener = listen(addr).map_err(failed)?;
-    let addr = listener.local_addr().map_err(failed)?;
-    Ok((listener, addr))
-}
-
-fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
-    let listener = std::net::TcpListener::bind(addr)?;
-    // Accepted sockets inherit the size.
-    set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-async fn serve(
-    router: axum::Router,
-    sampled: Option<Arc<shared::Shared>>,
-    (listener, tls): (std::net::TcpListener, Option<ServerTls>),
-    stopped: oneshot::Receiver<()>,
-) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let sampling = sampled.map(|shared| tokio::spawn(shared::sample(shared)));
-    serve::serve((listener, tls), router, async { drop(stopped.await) }).await;
-    if let Some(sampling) = sampling {
-        sampling.abort();
-    }
-    Ok(())
+fn bind(addr: SocketAddr) -> Result<(TcpListener, SocketAddr), ConsoleError> {
+    listen(addr).map_err(|source| ConsoleError::Listen { addr, source })
 }

@@ -67,10 +67,7 @@ type Console = State<Arc<Shared>>;
 pub(super) type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
 
 pub(super) fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
-    shared.state.orders.as_ref().ok_or_else(|| {
-        let expected = "a process of a cluster: purview node";
-        ApiError::new(StatusCode::NOT_FOUND, "this server is not part of a cluster", expected)
-    })
+    shared.state.orders.as_ref().ok_or_else(ApiError::no_cluster)
 }
 
 pub(super) fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> Result<T, ApiError> {

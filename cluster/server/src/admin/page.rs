@@ -1,51 +1,79 @@
 //! The page, embedded in the binary: no build step, no resource from another host.
 
-/// A file of the page.
-#[derive(Debug, Clone, Copy)]
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+/// A file of a page.
+#[derive(Debug)]
 pub struct Asset {
-    /// Its name under `assets/`.
     pub name: &'static str,
-    /// Its media type.
-    pub media_type: &'static str,
-    /// Its text.
     pub text: &'static str,
 }
 
-const JS: &str = "text/javascript; charset=utf-8";
+impl Asset {
+    pub fn response(&self) -> Response {
+        let media_type = match self.name.rsplit('.').next() {
+            Some("html") => "text/html; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            _ => "text/javascript; charset=utf-8",
+        };
+        ([(header::CONTENT_TYPE, media_type)], self.text).into_response()
+    }
+}
 
-macro_rules! asset {
-    ($name:literal, $media_type:expr) => {
-        Asset {
-            name: $name,
-            media_type: $media_type,
-            text: include_str!(concat!("assets/", $name)),
-        }
+/// Files of a folder, each with a name that begins with `as`.
+macro_rules! assets {
+    ($folder:literal as $prefix:literal: $($name:literal)*) => {
+        [$(Asset { name: concat!($prefix, $name), text: include_str!(concat!($folder, $name)) }),*]
     };
 }
 
-/// The page itself.
-pub const PAGE: Asset = asset!("page.html", "text/html; charset=utf-8");
+pub(crate) use assets;
 
-/// The files under `assets/` that the page loads.
-pub const ASSETS: [Asset; 12] = [
-    asset!("style.css", "text/css; charset=utf-8"),
-    asset!("icon.svg", "image/svg+xml"),
-    asset!("app.js", JS),
-    asset!("access.js", JS),
-    asset!("camera.js", JS),
-    asset!("world.js", JS),
-    asset!("ground.js", JS),
-    asset!("terrain.js", JS),
-    asset!("figures.js", JS),
-    asset!("input.js", JS),
-    asset!("panel.js", JS),
-    asset!("pair.js", JS),
-];
+pub const PAGE: Asset = Asset { name: "page.html", text: include_str!("assets/page.html") };
+
+pub const ASSETS: &[Asset] = &assets! {
+    "assets/" as "":
+    "style.css" "icon.svg" "app.js" "access.js" "camera.js" "world.js" "ground.js" "terrain.js"
+    "figures.js" "input.js" "panel.js" "pair.js"
+};
 
 /// The page may load and run only what this server serves.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; \
      style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
+
+/// A page loads only what this server serves: `prefix` begins the paths of its files.
+#[cfg(test)]
+pub(crate) fn check(page: &Asset, prefix: &str, all: &[&Asset]) {
+    let serves = |name: &str| all.iter().any(|asset| asset.name == name);
+    for asset in all.iter().chain([&page]) {
+        for other in ["http://", "https://", "//cdn", "@import url", "eval(", "style=\""] {
+            let text = asset.text.replace("http://www.w3.org/2000/svg", "");
+            assert!(!text.contains(other), "{} contains {other:?}", asset.name);
+        }
+    }
+    for part in page.text.split(prefix).skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(serves(name) || serves(&format!("assets/{name}")), "{name} is not served");
+    }
+    for asset in all.iter().filter(|asset| asset.name.ends_with(".js")) {
+        let imports = asset.text.split("from \"").skip(1);
+        for name in imports.filter_map(|part| part.split('"').next()) {
+            let mut path: Vec<&str> = asset.name.split('/').collect();
+            path.pop();
+            for part in name.split('/') {
+                match part {
+                    "." => {}
+                    ".." => drop(path.pop()),
+                    part => path.push(part),
+                }
+            }
+            assert!(serves(&path.join("/")), "{} imports {name}", asset.name);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -53,26 +81,6 @@ mod tests {
 
     #[test]
     fn the_page_loads_only_what_is_served() {
-        let all = ASSETS.iter().chain([&PAGE]);
-        for asset in all {
-            for other in ["http://", "https://", "//cdn", "@import url", "eval(", "style=\""] {
-                let text = asset.text.replace("http://www.w3.org/2000/svg", "");
-                assert!(!text.contains(other), "{} contains {other:?}", asset.name);
-            }
-        }
-        for part in PAGE.text.split("assets/").skip(1) {
-            let name = part.split('"').next().unwrap();
-            assert!(ASSETS.iter().any(|a| a.name == name), "assets/{name} is not served");
-        }
-    }
-
-    #[test]
-    fn every_import_of_a_script_is_served() {
-        for asset in ASSETS.iter().filter(|a| a.media_type == JS) {
-            for part in asset.text.split("from \"./").skip(1) {
-                let name = part.split('"').next().unwrap();
-                assert!(ASSETS.iter().any(|a| a.name == name), "{}: {name}", asset.name);
-            }
-        }
+        check(&PAGE, "assets/", &ASSETS.iter().collect::<Vec<_>>());
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use axum::routing::MethodRouter;
 
@@ -17,18 +17,25 @@ pub(super) type Console = State<Arc<Shared>>;
 /// A path and its handler.
 pub(super) type Route = (&'static str, MethodRouter<Arc<Shared>>);
 
-/// Adds the security headers to every answer.
+/// Adds the security headers to every answer of the console.
 pub(super) async fn harden(mut response: Response) -> Response {
-    let all: [(HeaderName, &'static str); 4] = [
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    secure(&mut response, CONTENT_SECURITY_POLICY);
+    response
+}
+
+/// Adds the security headers, with this policy of contents.
+pub(crate) fn secure(response: &mut Response, policy: &str) {
+    let all = [
+        (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-cache"),
     ];
     for (name, value) in all {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
     }
-    response
 }
 
 /// The address of the caller, an extension of the request.

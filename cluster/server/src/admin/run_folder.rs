@@ -12,7 +12,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
@@ -62,10 +62,9 @@ impl Places {
         match made {
             Some(folder) => Ok(folder),
             None => {
-                let name = format!("purview-{:016x}", rand_name()?);
-                let folder = self.temp.join(name);
-                std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-                Ok(folder)
+                let private = std::fs::Permissions::from_mode(0o700);
+                let mut made = tempfile::Builder::new();
+                Ok(made.prefix("purview-").permissions(private).tempdir_in(&self.temp)?.keep())
             }
         }
     }
@@ -84,17 +83,8 @@ fn is_private(folder: &Path) -> bool {
     found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0
 }
 
-fn rand_name() -> io::Result<u64> {
-    let mut random = [0; 8];
-    let source = tokio_rustls::rustls::crypto::ring::default_provider().secure_random;
-    source.fill(&mut random).map_err(|_| io::Error::other("there are no random bytes"))?;
-    Ok(u64::from_ne_bytes(random))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn places(temp: &Path, vars: &[(&str, &Path)]) -> Places {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{HeaderValue, Request, Response, header};
 use axum::response::IntoResponse;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -126,8 +126,7 @@ async fn accept(listener: &TcpListener, admission: &Arc<Admission>) -> (TcpStrea
 fn busy() -> Response<Body> {
     let error = "the console has as many connections as it may have";
     let expected = "another try in a few seconds; health checks are always answered";
-    let mut response =
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error, expected).into_response();
+    let mut response = ApiError::unavailable(error, expected).into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

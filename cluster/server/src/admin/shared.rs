@@ -1,7 +1,9 @@
 //! What all requests to the console share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::ConsoleState;
 use super::metrics::{ProcessCollector, RegionCollector};
@@ -19,7 +21,7 @@ pub struct Shared {
     pub state: ConsoleState,
     registry: Registry,
     surveys: Surveys,
-    sampler: Mutex<Sampler>,
+    pub sampler: Mutex<Sampler>,
     /// Whole clusters are asked by one at a time.
     asking: tokio::sync::Mutex<()>,
 }
@@ -56,11 +58,6 @@ impl Shared {
     pub async fn turn(&self) -> impl Drop + '_ {
         self.asking.lock().await
     }
-
-    /// The figures over time.
-    pub fn sampler(&self) -> MutexGuard<'_, Sampler> {
-        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Takes samples for as long as it runs.
@@ -69,6 +66,6 @@ pub async fn sample(shared: Arc<Shared>) {
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        shared.sampler().sample(Instant::now(), super::figures(&shared.state.regions.now()));
+        shared.sampler.lock().sample(Instant::now(), super::figures(&shared.state.regions.now()));
     }
 }

@@ -28,10 +28,11 @@ mod source;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use purview::clock;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -41,7 +42,8 @@ pub use self::limits::AddressLimits;
 
 use self::failures::Failures;
 use self::places::Places;
-use self::source::{NETWORK_FACTOR, Source};
+use self::source::NETWORK_FACTOR;
+pub(crate) use self::source::Source;
 
 /// Why a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -161,10 +163,6 @@ impl Admission {
         Admission::new(limits, bounds, counters)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Admits or refuses a connection. The receiver fires when the connection is evicted.
     pub(crate) fn admit(
         self: &Arc<Self>,
@@ -179,7 +177,7 @@ impl Admission {
     ) -> Result<(Ticket, oneshot::Receiver<()>), Refused> {
         let (source, now) = (Source::of(addr), clock::now());
         let is_exempt = source.is_in(&self.limits.exempt);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !is_exempt {
             self.judge(&mut state, source, now)?;
         }
@@ -234,7 +232,7 @@ impl Admission {
     /// Evicts the oldest waiting connection of the source with the most waiting connections; false:
     /// none waits.
     pub(crate) fn make_room(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let number = state.networks.oldest_of_most();
         if let Some(number) = number {
             self.evict(&mut state, number);
@@ -259,7 +257,7 @@ impl Admission {
             return;
         }
         let (now, most, block) = (clock::now(), self.limits.failed_tokens, self.limits.block);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut blocked = state.failures.add(source, now, most, block).then_some(source);
         let network = source.network();
         let most = most.saturating_mul(NETWORK_FACTOR);
@@ -299,10 +297,6 @@ enum LoggedIn {
 }
 
 impl Ticket {
-    fn logged_in(&self) -> MutexGuard<'_, LoggedIn> {
-        self.logged_in.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records a valid login without a subject.
     pub(crate) fn log_in(&self) -> Result<(), NotIn> {
         self.log_in_of(None)
@@ -314,12 +308,12 @@ impl Ticket {
     }
 
     fn log_in_of(&self, subject: Option<&str>) -> Result<(), NotIn> {
-        let mut logged_in = self.logged_in();
+        let mut logged_in = self.logged_in.lock();
         if matches!(*logged_in, LoggedIn::Yes(_)) {
             return Ok(());
         }
         let admission = &self.admission;
-        let mut state = admission.state();
+        let mut state = admission.state.lock();
         let bounds = admission.bounds;
         let of_subject = subject.and_then(|s| state.subjects.get(s)).copied().unwrap_or(0);
         let refused = if state.sessions >= bounds.sessions {
@@ -348,7 +342,7 @@ impl Ticket {
 
     /// Whether the connection has a login.
     pub(crate) fn is_logged_in(&self) -> bool {
-        matches!(*self.logged_in(), LoggedIn::Yes(_))
+        matches!(*self.logged_in.lock(), LoggedIn::Yes(_))
     }
 
     /// Records an invalid token.
@@ -358,7 +352,7 @@ impl Ticket {
 
     /// Why the connection has no session, although its login is valid.
     pub(crate) fn refusal(&self) -> Option<NotIn> {
-        match *self.logged_in() {
+        match *self.logged_in.lock() {
             LoggedIn::Not(why) => Some(why),
             LoggedIn::NotYet | LoggedIn::Yes(_) => None,
         }
@@ -367,8 +361,8 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let logged_in = self.logged_in().clone();
-        let mut state = self.admission.state();
+        let logged_in = self.logged_in.lock().clone();
+        let mut state = self.admission.state.lock();
         state.waiting.remove(&self.number);
         state.addresses.remove(self.source, self.number);
         state.networks.remove(self.source.network(), self.number);

@@ -16,7 +16,7 @@ const NETWORK_BITS: u8 = 48;
 
 /// The source of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A simulated client.
     Nowhere,
     /// An IPv4 address, or an IPv6 network of [`ADDRESS_BITS`] or [`NETWORK_BITS`].
@@ -25,7 +25,7 @@ pub(super) enum Source {
 
 impl Source {
     /// The address of a connection, as limits count it.
-    pub(super) fn of(addr: Option<IpAddr>) -> Source {
+    pub(crate) fn of(addr: Option<IpAddr>) -> Source {
         match addr.map(|addr| IpNet::from(addr.to_canonical())) {
             None => Source::Nowhere,
             Some(net @ IpNet::V4(_)) => Source::Net(net),

@@ -59,7 +59,7 @@ fn connections_and_handshakes_per_address_are_limited() {
     assert!(admission.admit(ip("10.0.0.2")).is_ok());
     drop((first, second, third, fourth));
     assert!(admission.admit(ip("10.0.0.1")).is_ok());
-    let state = admission.state();
+    let state = admission.state.lock();
     assert!(state.addresses.is_empty() && state.networks.is_empty() && state.sessions == 0);
 }
 
@@ -99,7 +99,7 @@ fn an_ipv6_network_has_no_more_than_its_share_however_many_addresses_it_uses() {
     let mut held: Vec<_> = (0..64).map(|number| admit(number).unwrap()).collect();
     // Two handshakes of an address, and of the network 16 times as many.
     let evicted: usize = held.iter_mut().map(|(_, evicted)| usize::from(is_evicted(evicted))).sum();
-    assert_eq!((evicted, admission.state().waiting.len()), (32, 32));
+    assert_eq!((evicted, admission.state.lock().waiting.len()), (32, 32));
     assert_eq!(admit(64).err(), Some(Refused::Network(64)));
     assert!(admission.admit(ip("2001:db8:2::1")).is_ok());
     for number in 0..48 {
@@ -133,7 +133,7 @@ fn a_connection_costs_the_same_however_many_addresses_wait() {
             start.elapsed()
         };
         let shortest = (0..10).map(&mut round).min().unwrap();
-        assert_eq!(admission.state().waiting.len(), most as usize);
+        assert_eq!(admission.state.lock().waiting.len(), most as usize);
         shortest
     };
     let (few, many) = (shortest(100), shortest(20_000));
@@ -147,12 +147,12 @@ fn a_subject_fills_no_more_than_its_own_sessions() {
     let admit = |number: u8| admission.admit(ip(&format!("10.0.0.{number}"))).unwrap();
     let held: Vec<_> = (0..10).map(admit).collect();
     let in_now = held.iter().filter(|(ticket, _)| ticket.log_in_as("mallory").is_ok()).count();
-    assert_eq!((in_now, admission.state().sessions), (3, 3));
+    assert_eq!((in_now, admission.state.lock().sessions), (3, 3));
     assert_eq!(held[9].0.refusal(), Some(NotIn::Subject(3)));
     let (honest, _evicted) = admit(200);
     assert_eq!(honest.log_in_as("alice"), Ok(()));
     drop(held);
     assert_eq!(admit(201).0.log_in_as("mallory"), Ok(()));
     drop(honest);
-    assert!(admission.state().subjects.is_empty() && admission.state().sessions == 0);
+    assert!(admission.state.lock().subjects.is_empty() && admission.state.lock().sessions == 0);
 }

@@ -75,9 +75,7 @@ impl Shared {
             Err(refused) => refused,
         };
         self.metrics.ended(Some(CloseCode::Overload));
-        if let Some(more) = self.refusals.due() {
-            tracing::warn!(%from, %refused, more, "connection refused");
-        }
+        purview::log_limited!(warn, %from, %refused, "connection refused");
         Some(Admission::Out(refused, self.telling.clone().try_acquire_owned().ok()?))
     }
 

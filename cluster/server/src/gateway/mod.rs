@@ -10,7 +10,6 @@ pub(crate) mod connection;
 mod ending;
 mod entry;
 mod frames;
-mod log_limit;
 mod metrics;
 mod proxy;
 mod socket;
@@ -21,12 +20,13 @@ mod ws;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::{Actor, ArbiterHandle};
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use purview::actor::directory::Directory;
 use purview::actor::player::{FromSocket, Passes, PlayerActor, PlayerSetup, TokenCheck};
 use purview::scene::player::PlayerConfig;
@@ -45,7 +45,6 @@ use crate::tls::{self, CertificateSettings, TlsError};
 use connection::{Inbound, Link, Outbound, send_closing};
 use ending::{Ending, Phase, Phases, closed};
 use entry::Accepted;
-use log_limit::LogLimit;
 use metrics::Open;
 
 /// Most refused connections that are told the reason at the same time; further ones are dropped
@@ -197,8 +196,6 @@ struct Shared {
     admission: Arc<Admission>,
     /// Permits for refused connections that are told the reason.
     telling: Arc<Semaphore>,
-    /// Limits the log lines about refused connections.
-    refusals: LogLimit,
     arbiters: Vec<ArbiterHandle>,
     next_arbiter: AtomicUsize,
 }
@@ -220,7 +217,6 @@ impl Shared {
         let admission = Admission::new(config.limits.clone(), bounds, metrics.admission.clone());
         let telling = Arc::new(Semaphore::new(TOLD_AT_ONCE));
         let (tls, arbiters, next_arbiter) = Default::default();
-        let refusals = LogLimit::default();
         Shared {
             config,
             tls,
@@ -230,7 +226,6 @@ impl Shared {
             metrics,
             admission,
             telling,
-            refusals,
             arbiters,
             next_arbiter,
         }
@@ -365,14 +360,10 @@ struct Stops {
 }
 
 impl TestListener {
-    fn stops(&self) -> MutexGuard<'_, Stops> {
-        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until the gateway stops; then all connections are told.
     pub async fn stopped(&mut self) {
         closed(&mut self.phases).await;
-        for stop in self.stops().open.values() {
+        for stop in self.stops.lock().open.values() {
             stop.send_replace(Phase::Closed);
         }
     }
@@ -383,7 +374,7 @@ impl TestListener {
         let entry = self.shared.admission.admit(None).map(|(ticket, _)| Arc::new(ticket));
         let (stop, stopping) = watch::channel(*self.phases.borrow());
         let number = {
-            let mut stops = self.stops();
+            let mut stops = self.stops.lock();
             stops.came += 1;
             let number = stops.came;
             stops.open.insert(number, stop);
@@ -394,7 +385,7 @@ impl TestListener {
             self.shared.metrics.ended(Some(CloseCode::Overload));
         }
         self.shared.serve(inbound, outbound, entry, Ending::of(stopping, number)).await;
-        self.stops().open.remove(&number);
+        self.stops.lock().open.remove(&number);
     }
 }
 
@@ -409,7 +400,7 @@ fn listen(addr: SocketAddr, send_buffer: u32) -> std::io::Result<(SocketAddr, Tc
 }
 
 async fn accept(shared: Arc<Shared>, listener: TcpListener, carrier: Carrier, mut phases: Phases) {
-    let (failures, ends) = (LogLimit::default(), phases.clone());
+    let ends = phases.clone();
     for number in 0.. {
         let accepted = tokio::select! {
             biased;
@@ -428,9 +419,7 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, carrier: Carrier, mu
                 // Probably out of file descriptors: evict a connection without a login, and let
                 // sessions end.
                 let makes_room = shared.admission.make_room();
-                if let Some(more) = failures.due() {
-                    tracing::warn!(%error, more, makes_room, "cannot accept a connection");
-                }
+                purview::log_limited!(warn, %error, makes_room, "cannot accept a connection");
                 tokio::time::sleep(AGAIN).await;
             }
         }

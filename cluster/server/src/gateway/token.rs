@@ -12,24 +12,25 @@ mod visitors;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Header, Validation};
+use parking_lot::RwLock;
 use purview::actor::player::{Login, Planes};
 use purview::scene::Plane;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio_rustls::rustls::crypto::ring;
 
 use self::claims::{Claims, PlaneClaim, PlanesClaim, login};
 pub use self::claims::{VISITOR, told_claim};
 use self::keys::{Contents, Files, Key, KeysError};
 pub use self::tickets::ClusterTokens;
 pub use self::visitors::VisitorToken;
+use crate::random::random;
 use crate::storage::ClusterId;
 
 /// Shortest secret, in bytes: the length of the hash, as RFC 7518 requires.
@@ -151,13 +152,6 @@ pub fn random_cluster() -> Result<ClusterId, KeysError> {
     Ok(ClusterId::new(random()?))
 }
 
-fn random<const N: usize>() -> Result<[u8; N], KeysError> {
-    let mut random = [0; N];
-    let source = ring::default_provider().secure_random;
-    source.fill(&mut random).map_err(|_| KeysError::Random)?;
-    Ok(random)
-}
-
 /// Verifies and signs tokens. Clones share the keys.
 #[derive(Clone)]
 pub struct Tokens {
@@ -231,11 +225,11 @@ impl Tokens {
             return Ok(false);
         }
         let contents = self.files.read()?;
-        if self.keys.read().unwrap_or_else(PoisonError::into_inner).contents == contents {
+        if self.keys.read().contents == contents {
             return Ok(false);
         }
         let keys = self.files.keys(&contents)?.into();
-        let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.keys.write();
         (held.contents, held.keys) = (contents, keys);
         Ok(true)
     }
@@ -247,7 +241,7 @@ impl Tokens {
     }
 
     fn keys(&self) -> Arc<[Key]> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
+        self.keys.read().keys.clone()
     }
 
     fn signing(&self) -> Option<Key> {

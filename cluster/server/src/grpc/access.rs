@@ -1,7 +1,7 @@
 //! The token of the service. It must never appear in a log line or an error.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,37 +11,7 @@ use tonic::{Request, Status};
 
 use crate::admission::NotIn;
 use crate::socket::Caller;
-
-/// Shortest token, bytes.
-const TOKEN_MIN: usize = 32;
-
-/// Largest token file, bytes.
-const FILE_MAX: u64 = 4_096;
-
-/// Why there is no usable token.
-#[derive(Debug, thiserror::Error)]
-pub enum TokenError {
-    /// The file cannot be read.
-    #[error("{option} {}: {source}", path.display())]
-    File {
-        /// The option or key that names the file.
-        option: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The file is too short or too long for a token.
-    #[error("{option} {}: has {bytes} bytes; write {TOKEN_MIN} to {FILE_MAX} bytes", path.display())]
-    Length {
-        /// The option or key that names the file.
-        option: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Its length, without white space at both ends.
-        bytes: u64,
-    },
-}
+use crate::token_file::{self, TokenError, bearer};
 
 /// A token. `Debug` does not show it.
 #[derive(Clone)]
@@ -54,33 +24,14 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads the token file that an option or a key names. White space at both ends is ignored.
-    ///
-    /// # Errors
-    /// [`TokenError`].
     pub fn read(option: &'static str, path: &Path) -> Result<Token, TokenError> {
-        let wrong = |source| TokenError::File { option, path: path.into(), source };
-        let length = |bytes| TokenError::Length { option, path: path.into(), bytes };
-        let bytes = std::fs::metadata(path).map_err(wrong)?.len();
-        if bytes > FILE_MAX {
-            return Err(length(bytes));
-        }
-        let token = std::fs::read(path).map_err(wrong)?;
-        let token = token.trim_ascii();
-        if token.len() < TOKEN_MIN {
-            Err(length(token.len() as u64))
-        } else {
-            Ok(Token(token.into()))
-        }
+        token_file::read(option, path).map(|token| Token(token.into()))
     }
 
     /// Whether the metadata of a call have the token.
     fn is_in<T>(&self, request: &Request<T>) -> bool {
         let value = request.metadata().get("authorization").map(|value| value.as_bytes());
-        let Some((scheme, token)) = value.and_then(|value| value.split_at_checked(7)) else {
-            return false;
-        };
-        scheme.eq_ignore_ascii_case(b"Bearer ") && token.trim_ascii().ct_eq(&self.0).into()
+        value.and_then(bearer).is_some_and(|token| token.ct_eq(&self.0).into())
     }
 }
 
@@ -147,14 +98,5 @@ mod tests {
         );
         assert_eq!(denied.load(Relaxed), 6);
         assert!(Guard::new(None, denied).call(Request::new(())).is_ok());
-    }
-
-    #[test]
-    fn a_token_has_32_bytes_or_more() {
-        let told = |text: &str| read(text).unwrap_err().to_string();
-        assert!(told("short\n").ends_with("has 5 bytes; write 32 to 4096 bytes"));
-        assert!(told(&"x".repeat(5_000)).ends_with("has 5000 bytes; write 32 to 4096 bytes"));
-        let missing = Token::read("--token-file", Path::new("/no/such")).unwrap_err().to_string();
-        assert!(missing.starts_with("--token-file /no/such: "), "{missing}");
     }
 }

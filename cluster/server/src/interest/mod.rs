@@ -47,7 +47,6 @@ use self::state::Shared;
 pub use self::state::{Limits, Most};
 use crate::admin::serve;
 use crate::admission::Counters;
-pub use crate::grpc::access::TokenError;
 use crate::grpc::access::{Guard, Token};
 use crate::grpc::listen::{UnixSocket, accept_tcp, accept_unix};
 use crate::grpc::routes;
@@ -55,6 +54,7 @@ use crate::metrics::{CONTENT_TYPE, Registry, registry, text};
 use crate::socket::{Accepted, connections};
 use crate::tls::server::{INTEREST, ServerTls};
 use crate::tls::{CertificateSettings, TlsError};
+pub use crate::token_file::TokenError;
 
 /// How long streams may take to end when the service stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);

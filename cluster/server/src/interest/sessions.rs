@@ -1,20 +1,21 @@
 //! All sessions, by their names. A stream finds its session here, or begins a new one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::proto::{Open, Request, request};
 use super::session::{Answers, Attach, Received, Session, Standing};
 use super::state::Shared;
+use crate::random::random;
 
 /// How long a stream may take for its first request.
 const OPEN_WITHIN: Duration = Duration::from_secs(10);
@@ -43,10 +44,6 @@ impl Sessions {
         Sessions { shared, all: Mutex::default(), stop }
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Bytes, Entry>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for the first request of a stream, and gives the stream to its session.
     pub async fn open(self: Arc<Self>, mut requests: Streaming<Request>, answers: Answers) {
         let opened = match tokio::time::timeout(OPEN_WITHIN, requests.next()).await {
@@ -70,7 +67,7 @@ impl Sessions {
         requests: Streaming<Request>,
         answers: &Answers,
     ) -> Result<(), Status> {
-        let known = self.all().get(&session).cloned();
+        let known = self.all.lock().get(&session).cloned();
         let (reason, answers) = (String::new(), answers.clone());
         let received = if lost { Received::Lost } else { Received::UpTo(received) };
         let mut attach = Attach { received, acknowledges, reason, requests, answers };
@@ -93,14 +90,14 @@ impl Sessions {
     /// # Errors
     /// There is no such session, or the update was not sent.
     pub fn acknowledge(&self, session: &Bytes, received: u64) -> Result<(), Status> {
-        let entry = self.all().get(session).cloned();
+        let entry = self.all.lock().get(session).cloned();
         let unknown = || Status::not_found("no session has this name, or its time is over");
         entry.ok_or_else(unknown)?.standing.acknowledge(received)
     }
 
     /// Adds a session. The one that has waited for longest gives way if there are too many.
     fn insert(&self, name: &Bytes, entry: Entry) -> Result<(), Status> {
-        let mut all = self.all();
+        let mut all = self.all.lock();
         if all.len() >= self.shared.limits.sessions {
             let Some(oldest) = oldest_waiting(&all).and_then(|name| all.remove(&name)) else {
                 let text =
@@ -116,9 +113,7 @@ impl Sessions {
 
     /// Begins a session.
     fn begin(self: Arc<Self>, attach: Attach) -> Result<(), Status> {
-        let mut name = [0; NAME];
-        let random = ring::default_provider().secure_random.fill(&mut name);
-        random.map_err(|_| Status::internal("the operating system provides no random bytes"))?;
+        let name = random::<NAME>().map_err(|no| Status::internal(no.to_string()))?;
         let name = Bytes::copy_from_slice(&name);
         let (to, from) = mpsc::channel(1);
         let standing = Arc::new(Standing::default());
@@ -129,7 +124,7 @@ impl Sessions {
         let session = Session::new(name.clone(), shared, (from, standing), self.stop.clone());
         tokio::spawn(async move {
             let ended = tokio::spawn(session.run()).await;
-            self.all().remove(&name);
+            self.all.lock().remove(&name);
             if let Err(error) = ended
                 && error.is_panic()
             {

@@ -51,12 +51,13 @@ pub use self::hub::{Hub, Limits};
 use self::service::Logic;
 pub use self::simulated::Responses;
 use crate::config::LogicSettings;
-use crate::grpc::access::{Guard, Token, TokenError};
+use crate::grpc::access::{Guard, Token};
 use crate::grpc::listen::accept_tcp;
 use crate::grpc::routes;
 use crate::socket::connections;
 use crate::tls::TlsError;
 use crate::tls::server::{LOGIC, ServerTls};
+use crate::token_file::TokenError;
 
 /// How long streams may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);

@@ -1,9 +1,12 @@
 //! Limits how many tokens one address is given within a minute.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::admission::Source;
 
 /// For how long a token counts.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -15,7 +18,7 @@ const ADDRESSES_MAX: usize = 10_000;
 #[derive(Debug)]
 pub struct Doorkeeper {
     limit: u32,
-    given: Mutex<HashMap<IpAddr, (Instant, u32)>>,
+    given: Mutex<BTreeMap<Source, (Instant, u32)>>,
 }
 
 impl Doorkeeper {
@@ -29,11 +32,11 @@ impl Doorkeeper {
     /// # Errors
     /// The address has had its tokens, or too many addresses are known: how long to wait.
     pub fn admit(&self, from: IpAddr, now: Instant) -> Result<(), Duration> {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.given.lock();
         if given.len() >= ADDRESSES_MAX {
             given.retain(|_, (since, _)| now.duration_since(*since) < MINUTE);
         }
-        let (full, source) = (given.len() >= ADDRESSES_MAX, network(from));
+        let (full, source) = (given.len() >= ADDRESSES_MAX, Source::of(Some(from)));
         match given.get_mut(&source) {
             None if full => return Err(MINUTE),
             None => drop(given.insert(source, (now, 1))),
@@ -46,17 +49,6 @@ impl Doorkeeper {
             Some((_, count)) => *count += 1,
         }
         Ok(())
-    }
-}
-
-/// An IPv6 address counts by its first 64 bits.
-fn network(from: IpAddr) -> IpAddr {
-    match from.to_canonical() {
-        IpAddr::V6(addr) => {
-            let bits = addr.to_bits() & !u128::from(u64::MAX);
-            IpAddr::V6(bits.into())
-        }
-        v4 => v4,
     }
 }
 

@@ -22,9 +22,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use purview::actor::directory::Directory;
-use tokio::sync::oneshot;
 
-use crate::admin::serve;
+use crate::admin::http_thread::{HttpThread, listen};
 use crate::config::PlaySettings;
 use crate::gateway::ClusterTokens;
 use crate::node::hosted::Hosted;
@@ -69,10 +68,7 @@ pub enum PlayError {
 pub struct PlayPage {
     addr: SocketAddr,
     secure: bool,
-    /// Dropping it stops the page.
-    stop: oneshot::Sender<()>,
-    /// Closed when the thread has ended.
-    done: oneshot::Receiver<()>,
+    thread: HttpThread,
 }
 
 impl PlayPage {
@@ -83,32 +79,13 @@ impl PlayPage {
     pub fn start(state: PlayState, settings: &PlaySettings) -> Result<PlayPage, PlayError> {
         let addr = settings.listen;
         let wrong = |source| PlayError::Listen { addr, source };
-        let listener = std::net::TcpListener::bind(addr).map_err(wrong)?;
-        listener.set_nonblocking(true).map_err(wrong)?;
-        let addr = listener.local_addr().map_err(wrong)?;
+        let (listener, addr) = listen(addr).map_err(wrong)?;
         let tls = settings.tls.as_ref().map(|files| ServerTls::load(tls::server::PLAY, files));
         let (tls, router) = (tls.transpose()?, routes::router(state, settings));
         let secure = tls.is_some();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(PlayError::Thread)?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (ended, done) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("play".into())
-            .spawn(move || {
-                let served = async {
-                    let listener = tokio::net::TcpListener::from_std(listener)?;
-                    serve::serve((listener, tls), router, async { drop(stopped.await) }).await;
-                    Ok::<_, std::io::Error>(())
-                };
-                if let Err(error) = runtime.block_on(served) {
-                    tracing::error!(%error, "the page of visitors stopped");
-                }
-                runtime.shutdown_background();
-                drop(ended);
-            })
-            .map_err(PlayError::Thread)?;
-        let page = PlayPage { addr, secure, stop, done };
+        let thread = HttpThread::start("play", (listener, tls), router, std::future::ready(()));
+        let thread = thread.map_err(PlayError::Thread)?;
+        let page = PlayPage { addr, secure, thread };
         tracing::info!("visitors play on {}", page.url());
         Ok(page)
     }
@@ -121,8 +98,6 @@ impl PlayPage {
 
     /// Accepts no more requests and returns when the port is free.
     pub async fn stop(self) {
-        drop(self.stop);
-        // No message is ever sent: the channel closes when the thread ends.
-        let _closed = self.done.await;
+        self.thread.stop().await;
     }
 }

@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::PlayState;
 use super::doorkeeper::Doorkeeper;
-use super::page::{ASSETS, Asset, PAGE};
+use super::page::{PAGE, assets};
 use super::scenes::{ScenesShape, scenes};
 use crate::admin::error::ApiError;
-use crate::admin::hosts::{Hosts, Misdirected};
+use crate::admin::hosts::Hosts;
+use crate::admin::page::Asset;
+use crate::admin::routing::secure;
 use crate::admin::serve::Caller;
 use crate::config::PlaySettings;
 
@@ -45,7 +47,7 @@ pub fn router(state: PlayState, settings: &PlaySettings) -> Router {
     let shared = Arc::new(Shared { state, doorkeeper, gateway: settings.gateway.clone(), hosts });
     Router::new()
         .route("/", get(async || Redirect::to("/play")))
-        .route("/play", get(async || asset(&PAGE)))
+        .route("/play", get(async || PAGE.response()))
         .route("/play/scenes", get(told_scenes))
         .route("/play/token", post(token))
         .route("/play/{*path}", get(file))
@@ -60,14 +62,7 @@ async fn guard(State(shared): Play, request: Request, next: Next) -> Response {
     let url = gateway_url(&shared, request.headers());
     let mut response = match shared.hosts.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(why) => {
-            let status = match why {
-                Misdirected::NoHost => StatusCode::BAD_REQUEST,
-                Misdirected::Unknown(_) => StatusCode::MISDIRECTED_REQUEST,
-            };
-            let expected = "an IP address, localhost, or a name in [play] hosts";
-            ApiError::new(status, why.to_string(), expected).into_response()
-        }
+        Err(why) => why.refusal("play").into_response(),
     };
     // The page may load and run only what this server serves, and connect to the gateway.
     let policy = format!(
@@ -75,30 +70,16 @@ async fn guard(State(shared): Play, request: Request, next: Next) -> Response {
          connect-src 'self' {}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         url.unwrap_or_default()
     );
-    let all = [
-        (header::CONTENT_SECURITY_POLICY, policy.as_str()),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    for (name, value) in all {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            response.headers_mut().insert(name, value);
-        }
-    }
+    secure(&mut response, &policy);
     response
 }
 
-fn asset(asset: &Asset) -> Response {
-    ([(header::CONTENT_TYPE, asset.media_type)], asset.text).into_response()
-}
-
 fn not_found(path: &str) -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, format!("there is no {path}"), "/play")
+    ApiError::not_found(format!("there is no {path}"), "/play")
 }
 
 async fn file(Path(path): Path<String>) -> Result<Response, ApiError> {
-    let found = ASSETS.iter().find(|a| a.path == path).map(asset);
+    let found = assets().find(|a| a.name == path).map(Asset::response);
     found.ok_or_else(|| not_found(&format!("/play/{path}")))
 }
 
@@ -149,7 +130,7 @@ async fn token(
     let made = made.map_err(|error| {
         let expected = "a server that can sign tokens; see its log";
         purview::log_limited!(error, %error, "a visitor's token cannot be signed");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no token can be signed", expected)
+        ApiError::unavailable("no token can be signed", expected)
     })?;
     Ok(Json(Given { token: made.token, expires_s: made.expires_s, gateway }))
 }

@@ -4,9 +4,10 @@
 //! and the log are told the reason, too. Only a store that does not answer is waited for: a refusal, such as a wrong
 //! password, ends the start at once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::error::ProcessError;
@@ -83,7 +84,7 @@ impl Waiting {
     }
 
     fn tell(&self, why: String) {
-        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        *self.why.lock() = why;
     }
 
     /// Frees the address for the console.

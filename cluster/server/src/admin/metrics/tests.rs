@@ -96,7 +96,7 @@ struct Sums(Vec<Figures>, Mutex<Totals>, RegionSeries);
 
 impl Collector for &'static Sums {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
-        let mut totals = self.1.lock().unwrap();
+        let mut totals = self.1.lock();
         write_sums(&mut encoder.into(), (&self.0, &mut totals), self.2, |_| "field")
     }
 }
@@ -105,7 +105,7 @@ fn text_of_sums(regions: Vec<Figures>, totals: &mut Totals, series: RegionSeries
     let sums = Sums(regions, Mutex::new(std::mem::take(totals)), series);
     let sums: &'static Sums = Box::leak(Box::new(sums));
     let text = text_of(sums);
-    *totals = std::mem::take(&mut *sums.1.lock().unwrap());
+    *totals = std::mem::take(&mut *sums.1.lock());
     text
 }
 

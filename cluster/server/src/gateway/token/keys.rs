@@ -11,6 +11,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 use serde::Deserialize;
 
 use super::MIN_SECRET;
+use crate::random::NoRandom;
 
 /// Most keys of a set, because a token without a `kid` is verified against each.
 pub const MAX_KEYS: usize = 16;
@@ -85,13 +86,9 @@ pub enum KeysError {
         "token.keys_file = {path:?}: holds no key for tokens; give 1 to {MAX_KEYS} keys of kind oct, RSA, EC (P-256) \
          or OKP (Ed25519), without \"use\" or with \"use\": \"sig\""
     )]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The operating system provides no random bytes.
-    #[error("the operating system provides no random bytes for a token secret")]
-    Random,
+    NoKey { path: PathBuf },
+    #[error(transparent)]
+    Random(#[from] NoRandom),
 }
 
 /// A key; it fixes the algorithm of the tokens that it verifies.

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::VISITOR;
 use super::keys::{Key, Secret};
-use super::{ClusterTokens, TokenError, decode, hmac, now_s, random, sign};
+use super::{ClusterTokens, TokenError, decode, hmac, now_s, sign};
+use crate::random::random;
 
 /// The audience of visitors' tokens.
 const AUDIENCE: &str = "purview-visitor";
