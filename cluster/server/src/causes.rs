@@ -1,4 +1,4 @@
-//! An error with its causes, in one line for the user of a command.
+//! An error with its causes, in one line.
 
 /// The error and its causes, each that the text before does not end with already.
 pub fn causes(error: &anyhow::Error) -> String {
@@ -9,4 +9,15 @@ pub fn causes(error: &anyhow::Error) -> String {
             false => format!("{text}: {cause}"),
         }
     })
+}
+
+/// The error and all its causes.
+pub fn whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(e) = cause {
+        text = format!("{text}: {e}");
+        cause = e.source();
+    }
+    text
 }

@@ -23,9 +23,10 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, Row};
 
-use super::failure::{Failed, whole};
+use super::failure::Failed;
 use super::tls_connector::Secure;
 use super::{ANSWER_LIMIT, schema};
+use crate::causes::whole;
 use crate::storage::CheckpointError;
 
 /// Most connections of a process.

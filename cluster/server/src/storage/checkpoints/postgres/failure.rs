@@ -2,6 +2,7 @@
 
 use tokio_postgres::Error;
 
+use crate::causes::whole;
 use crate::storage::CheckpointError;
 
 /// Why a request failed.
@@ -60,15 +61,4 @@ impl From<&Error> for Failed {
             _ => Failed::Refused(cause),
         }
     }
-}
-
-/// An error with all its causes.
-pub fn whole(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(e) = cause {
-        text = format!("{text}: {e}");
-        cause = e.source();
-    }
-    text
 }

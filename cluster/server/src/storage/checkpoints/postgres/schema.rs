@@ -72,7 +72,7 @@ fn of(error: &refinery::Error) -> Failed {
         }
         cause = e.source();
     }
-    Failed::Refused(super::failure::whole(error))
+    Failed::Refused(crate::causes::whole(error))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use tonic::{Code, Status};
 
 use super::client::Client;
 use super::{ANSWER_LIMIT, REQUEST_LIMIT, Shared};
+use crate::causes::whole;
 use crate::storage::LeaseError;
 
 /// Shortest and longest pause before all endpoints are asked again.
@@ -67,19 +68,8 @@ pub fn failed(status: &Status) -> Failed {
         | Code::Aborted
         | Code::Internal
         | Code::Unavailable
-        | Code::DataLoss => Failed::Unreachable(bottom(status)),
+        | Code::DataLoss => Failed::Unreachable(whole(status)),
     }
-}
-
-/// The root causes of an error, on which a person can act.
-fn bottom(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(e) = cause {
-        text = format!("{text}: {e}");
-        cause = e.source();
-    }
-    text
 }
 
 impl Shared {
