@@ -95,6 +95,7 @@ pub enum AccessError {
          send commands; write two different tokens"
     )]
     Same,
+    /// The operating system provides no random bytes.
     #[error(transparent)]
     Random(#[from] NoRandom),
 }

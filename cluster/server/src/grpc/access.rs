@@ -24,6 +24,10 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
+    /// Reads the token file that an option or a key names. White space at both ends is ignored.
+    ///
+    /// # Errors
+    /// [`TokenError`].
     pub fn read(option: &'static str, path: &Path) -> Result<Token, TokenError> {
         token_file::read(option, path).map(|token| Token(token.into()))
     }

@@ -32,6 +32,7 @@ impl Maps {
         Maps(Arc::new(RwLock::new(known)))
     }
 
+    /// All scenes.
     pub fn scenes(&self) -> Vec<Arc<Scene>> {
         self.0.read().scenes.clone()
     }

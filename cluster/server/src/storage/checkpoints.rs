@@ -33,6 +33,7 @@ pub const PLAYER_NAME_MAX: usize = 255;
 /// Most players in one request.
 pub const PLAYERS_MAX: usize = 10_000;
 
+/// A store of checkpoints.
 #[async_trait]
 pub trait Checkpoints: Whole {
     /// Saves the snapshot of a region and keeps the one before it. A snapshot that is older than
@@ -228,6 +229,7 @@ pub fn check_players(players: &[SavedPlayer]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses an illegal player name.
 pub fn check_player(name: &str) -> Result<()> {
     check_name("a player's name", name, PLAYER_NAME_MAX)
 }

@@ -87,6 +87,7 @@ pub enum KeysError {
          or OKP (Ed25519), without \"use\" or with \"use\": \"sig\""
     )]
     NoKey { path: PathBuf },
+    /// The operating system provides no random bytes.
     #[error(transparent)]
     Random(#[from] NoRandom),
 }

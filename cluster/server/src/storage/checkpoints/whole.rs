@@ -28,6 +28,10 @@ pub trait Whole: Send + Sync {
     /// Saves a scene's layout. False: a later change is saved already, and nothing changed.
     async fn save_layout(&self, layout: KeptLayout) -> Result<bool>;
 
+    /// The saved layouts, by scene.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
     async fn layouts(&self) -> Result<Vec<KeptLayout>>;
 
     /// The next players in the store's order of names, after `after`, at most `limit` and

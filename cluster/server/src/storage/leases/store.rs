@@ -111,6 +111,7 @@ impl StoreEvent {
     }
 }
 
+/// The receiving end of a follower.
 pub type Follower = mpsc::Receiver<Result<StoreEvent>>;
 
 /// How many events wait for a slow follower; then the store waits.
