@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::brute::{self, Pair};
 use crate::support::commands::order_of;
+use crate::support::small_scene;
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
 use purview::scene::messages::{
     Asker, Bond, Command, CommandError, CommandId, EntityAction, Input, Order, SceneChange,
     SceneOrder,
 };
-use purview::scene::spec::{BondSpec, Rates};
+use purview::scene::spec::BondSpec;
 use purview::scene::views::Relation;
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
@@ -23,21 +24,11 @@ const FADE_TICKS: u64 = 6;
 /// A square of 2 x 2 regions of 64 m, or a single region.
 fn scene(regions: i32, visibility: Visibility, view_cap: usize, bonds: BondSpec) -> SceneSpec {
     SceneSpec {
-        width_cm: 12_800,
-        depth_cm: 12_800,
-        land_cm: 6_400,
-        region_lands_x: 3 - regions,
-        region_lands_z: 3 - regions,
-        layers: vec![purview::scene::spec::LayerSpec::square("common", 400)],
         visibility,
         view_cap,
-        view_margin_cm: 0,
         bonds,
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        top_speed_cm_s: SceneSpec::default().top_speed_cm_s,
+        ..small_scene((regions, regions), 12_800 / regions, 400)
     }
 }
 

@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 
 use crate::support::brute::pair;
 use crate::support::histories::{self, SideBySide, asks_for_resync, empty_batch};
+use crate::support::newcomer;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{seeds, seeds_are_given};
 use bytes::Bytes;
 use purview::scene::messages::{
-    BorderRoundBatch, Effect, EntityAction, GhostChange, GhostState, Input, Order, Recovered, Spawn,
+    BorderRoundBatch, Effect, EntityAction, GhostChange, GhostState, Input, Order, Recovered,
 };
 use purview::scene::views::Ties;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, ViewCap,
-    ViewLimits, Visibility,
+    Visibility,
 };
 
 fn trials(spec: &SceneSpec, most: u64) {
@@ -331,20 +332,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
     receive(&mut region, border(23, vec![ghost(8, 1, 0)], Vec::new()), None);
     let open = [7, 8].map(|id| (EntityId(id), u64::MAX));
     receive(&mut region, settled(23, open.into()), None);
-    let spawn = Spawn {
-        id: EntityId(1),
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(3_000, 500),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        session: None,
-        subject: Default::default(),
-        account: Default::default(),
-        bonds: Default::default(),
-    };
+    let spawn = newcomer(EntityId(1), Kind::PLAYER, Pos::ground(3_000, 500));
     (22..=23).for_each(|tick| receive(&mut region, None, Some(tick)));
     receive(&mut region, Some(Input::Enter(Box::new(spawn))), None);
     for tick in 24..=25 {

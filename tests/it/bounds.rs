@@ -6,10 +6,10 @@ use std::sync::Arc;
 use purview::scene::messages::{Effect, Input, Order, Spawn};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, Seq, SessionId, Tick,
-    ViewLimits, Visibility,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, Seq, SessionId, Tick, Visibility,
 };
 
+use crate::support::newcomer;
 use crate::support::trial;
 
 const PLAYER: EntityId = EntityId(42);
@@ -21,20 +21,8 @@ const ROOM: u64 = 65_536;
 fn waiting() -> Region {
     let scene = Scene::new(SceneId(0), trial::scene(Visibility::Patches, 4), 100, RegionId(0));
     let mut region = Region::new(Arc::new(scene.expect("a legal scene")), RegionId(0)).unwrap();
-    let spawn = Spawn {
-        id: PLAYER,
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(3_100, 500),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        session: Some(SESSION),
-        subject: Default::default(),
-        account: Default::default(),
-        bonds: Default::default(),
-    };
+    let spawn =
+        Spawn { session: Some(SESSION), ..newcomer(PLAYER, Kind::PLAYER, Pos::ground(3_100, 500)) };
     let mut fx = Vec::new();
     region.handle(Input::Enter(Box::new(spawn)), &mut fx);
     region.tick(Tick(1), &mut fx);

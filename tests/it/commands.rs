@@ -7,17 +7,16 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use purview::scene::messages::{
     Asker, Command, CommandError, CommandId, CommandResult, Effect, Found, Input, Locate,
-    LogicEvent, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Sought, Spawn,
-    Speaker, Told,
+    LogicEvent, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Sought, Speaker,
+    Told,
 };
-use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
+use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
 use purview::scene::region::{Commands, Recovery};
-use purview::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec,
-};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec};
 
 use crate::logic::{Act, Events, HP, MONSTER, player, region_of, spec, take, world};
 use crate::support::commands::order_of;
+use crate::support::newcomer;
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
 
@@ -274,22 +273,7 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
     let first: Vec<RegionId> = w.scene.map.regions.iter().map(|region| region.id).collect();
     let scene = w.add_scene(spec());
     let (plane, pos, id) = (Plane(0), Pos::ground(200, 200), w.next_id());
-    let (facing, bonds, properties) = (Facing::EAST, Default::default(), Properties::default());
-    let (kind, sight, session) = (MONSTER, RangeSet::FULL, None);
-    let spawn = Spawn {
-        id,
-        kind,
-        plane,
-        pos,
-        sight: sight.into(),
-        left_at: None,
-        facing,
-        properties,
-        session,
-        subject: Default::default(),
-        account: Default::default(),
-        bonds,
-    };
+    let spawn = newcomer(id, MONSTER, pos);
     w.tell(w.owner_of(scene, plane, pos), Input::Enter(Box::new(spawn)));
     (0..3).for_each(|_| w.step());
     let call = CommandId { from: Asker::Process(5), number: 1 };

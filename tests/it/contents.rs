@@ -104,10 +104,6 @@ fn loot(w: &World, id: EntityId) -> i64 {
     region_of(w, id).expect("it lives").find(id).unwrap().properties.read(LOOT)
 }
 
-fn steps(w: &mut World, ticks: u64) {
-    (0..ticks).for_each(|_| w.step());
-}
-
 /// A world with a player in the middle, whom all six regions know, and a checkpoint in every tick.
 fn opened(seed: u64) -> World {
     let mut w = World::new(spec(), seed);
@@ -115,17 +111,17 @@ fn opened(seed: u64) -> World {
     w.kills.checkpoint_every = 1;
     w.join(HERE, Pos::ground(3_190, 3_190), RangeSet::FULL);
     w.join(HERE, Pos::ground(6_390, 3_190), RangeSet::FULL);
-    steps(&mut w, 5);
+    w.steps(5);
     w
 }
 
 #[test]
 fn every_plane_has_the_same_contents_as_it_opens() {
     let mut w = World::new(spec(), 1);
-    steps(&mut w, 3);
+    w.steps(3);
     assert!(homes(&w).is_empty(), "no plane is open");
     w.join(HERE, Pos::ground(500, 500), RangeSet::FULL);
-    steps(&mut w, 3);
+    w.steps(3);
     // Of the region where the player is, and of no other.
     let in_first = ["north west", "wolf", "vault"].map(|name| named(&w, HERE, name));
     assert!(homes(&w).into_iter().eq(in_first.map(|id| (id, vec![RegionId(0)]))));
@@ -133,7 +129,7 @@ fn every_plane_has_the_same_contents_as_it_opens() {
         w.join(plane, Pos::ground(3_190, 3_190), RangeSet::FULL);
         w.join(plane, Pos::ground(6_390, 3_190), RangeSet::FULL);
     }
-    steps(&mut w, 4);
+    w.steps(4);
     let homes = homes(&w);
     assert_eq!(homes.len(), 3 * 8);
     for plane in [HERE, Plane(7), Plane(-3)] {
@@ -161,20 +157,20 @@ fn a_removed_content_comes_back_after_its_time_as_it_was_at_the_start() {
         if beyond {
             call(&mut w, Command::Order(wolf, Order::Move(Pos::ground(4_000, 3_000))));
         }
-        steps(&mut w, 4);
+        w.steps(4);
         assert_eq!(region_of(&w, wolf).unwrap().id(), RegionId(u32::from(beyond)));
         call(&mut w, Command::Despawn(wolf));
         call(&mut w, Command::Despawn(north));
-        steps(&mut w, 3);
+        w.steps(3);
         assert_eq!(region_of(&w, wolf).map(Region::id), None);
         assert!(w.regions.iter().all(|region| region.known(wolf).is_none()));
         assert_eq!(homes(&w)[&wolf], [RegionId(0)], "it sleeps at home");
         // To others it is as if it were nowhere.
         w.answers.clear();
         call(&mut w, Command::Order(wolf, Order::Move(Pos::ground(100, 100))));
-        steps(&mut w, 2);
+        w.steps(2);
         assert_eq!(w.answers[0].result, Err(CommandError::Unknown(wolf)));
-        steps(&mut w, BACK);
+        w.steps(BACK);
         assert_eq!(place_of(&w, wolf), Some(Pos::ground(3_100, 3_000)));
         assert_eq!((loot(&w, wolf), homes(&w)[&wolf].len()), (5, 1));
         assert_eq!(region_of(&w, north).map(Region::id), None, "it stays away");
@@ -192,11 +188,11 @@ fn a_reset_plane_has_its_contents_anew() {
     call(&mut w, Command::Order(chest, Order::Move(Pos::ground(4_000, 3_000))));
     call(&mut w, Command::Despawn(north));
     call(&mut w, Command::Despawn(wolf));
-    steps(&mut w, 4);
+    w.steps(4);
     assert_eq!(region_of(&w, chest).unwrap().id(), RegionId(1));
     for _ in 0..3 {
         call(&mut w, Command::ResetPlane(HERE));
-        steps(&mut w, 6);
+        w.steps(6);
         for (id, homes) in homes(&w) {
             assert_eq!(homes.len(), 1, "{id}: {homes:?}");
         }
@@ -210,10 +206,10 @@ fn a_reset_plane_has_its_contents_anew() {
     }
     let sessions: Vec<_> = w.clients.keys().copied().collect();
     sessions.into_iter().for_each(|session| w.leave(session));
-    steps(&mut w, 5);
+    w.steps(5);
     assert_eq!(homes(&w).len(), 8, "a plane stays open without players");
     call(&mut w, Command::ResetPlane(HERE));
-    steps(&mut w, 6);
+    w.steps(6);
     assert!(homes(&w).is_empty(), "the plane has ended: {:?}", homes(&w));
 }
 
@@ -226,19 +222,19 @@ fn after_a_death_contents_are_as_at_the_start_unless_they_are_saved() {
         set_loot(&mut w, id, 1);
     }
     call(&mut w, Command::Order(wolf, Order::Move(Pos::ground(4_000, 3_000))));
-    steps(&mut w, 4);
+    w.steps(4);
     let (_, bytes) = &w.kills.kept[&RegionId(0)];
     let saved = RegionSnapshot::decode(bytes).unwrap();
     let saved: Vec<_> =
         saved.entities().map(|e| e.id).filter(|id| id.content().is_some()).collect();
     assert_eq!(saved, [vault], "the others cost nothing");
     w.kill(RegionId(0), 3);
-    steps(&mut w, 20);
+    w.steps(20);
     assert_eq!([chest, vault, wolf].map(|id| loot(&w, id)), [5, 1, 1]);
     assert_eq!(region_of(&w, wolf).unwrap().id(), RegionId(1), "it lived elsewhere and goes on");
     // The region of the guest dies, too.
     w.kill(RegionId(1), 3);
-    steps(&mut w, 20);
+    w.steps(20);
     assert_eq!((loot(&w, wolf), homes(&w)[&wolf].len()), (1, 1));
     assert!(homes(&w).values().all(|homes| homes.len() == 1), "{:?}", homes(&w));
 }
@@ -251,10 +247,10 @@ fn a_death_before_any_checkpoint_of_an_open_plane_doubles_no_content() {
         w.kills.kept.clear();
         let chest = named(&w, HERE, "north west");
         call(&mut w, Command::Order(chest, Order::Move(Pos::ground(4_000, 3_000))));
-        steps(&mut w, 4);
+        w.steps(4);
         assert_eq!(region_of(&w, chest).unwrap().id(), RegionId(1));
         w.kill(RegionId(0), 3);
-        steps(&mut w, 25);
+        w.steps(25);
         let homes = homes(&w);
         assert_eq!(homes.len(), 8);
         assert!(homes.values().all(|homes| homes.len() == 1), "seed {seed}: {homes:?}");
@@ -289,7 +285,7 @@ fn history(seed: u64, deadly: bool) -> World {
         }
         w.step();
     }
-    steps(&mut w, 60 + BACK);
+    w.steps(60 + BACK);
     w
 }
 
@@ -321,7 +317,7 @@ fn a_checkpoint_of_another_list_begins_anew() {
     let mut w = opened(5);
     let vault = named(&w, HERE, "vault");
     set_loot(&mut w, vault, 1);
-    steps(&mut w, 3);
+    w.steps(3);
     let (_, bytes) = &w.kills.kept[&RegionId(0)];
     let snapshot = RegionSnapshot::decode(bytes).unwrap();
     let mut other = spec();

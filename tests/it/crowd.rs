@@ -5,29 +5,20 @@ use std::collections::BTreeMap;
 
 use crate::support::Rng;
 use crate::support::brute::{self, Spells};
+use crate::support::small_scene;
 use crate::support::world::World;
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{Plane, Pos, RangeSet, SceneSpec, Visibility};
 
 const SIDE: i32 = 6_400;
 
 fn scene(cap: usize) -> SceneSpec {
     SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: 1_600,
-        region_lands_x: 2,
-        region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", 400)],
-        kinds: vec![KindSpec::new("player", 0)],
         visibility: Visibility::Patches,
         view_cap: cap,
-        rates: Rates { near: 1, middle: 1, far: 1 },
+        view_margin_cm: SceneSpec::default().view_margin_cm,
         handoff_margin_cm: 50,
         top_speed_cm_s: 6_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((SIDE / 3_200, SIDE / 3_200), 3_200, 400)
     }
 }
 

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use crate::support::brute::{self, pair};
 use crate::support::crash::Crash;
+use crate::support::handed_over;
 use crate::support::world::World;
+use crate::support::{newcomer, small_scene};
 use purview::scene::messages::{
     BorderBatch, BorderRoundBatch, Effect, GhostState, Handoff, Input, SeenState, Spawn,
 };
-use purview::scene::spec::{KindSpec, LayerSpec};
 use purview::scene::views::{Say, Ties, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, ViewCap, ViewLimits, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec,
+    SessionId, Tick, ViewCap, Visibility,
 };
 
 const SIDE: i32 = 1_600;
@@ -26,22 +27,12 @@ const NPC: EntityId = EntityId(3);
 
 fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
     SceneSpec {
-        width_cm: columns * SIDE,
-        depth_cm: rows * SIDE,
-        land_cm: SIDE,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 400)],
-        kinds: ["player", "npc"].map(|name| KindSpec::new(name, 0)).into(),
         visibility: Visibility::Patches,
         patch_margin_cm: Some(0),
         view_cap: cap,
-        view_margin_cm: 0,
+        rates: SceneSpec::default().rates,
         handoff_margin_cm: 50,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((columns, rows), SIDE, 400)
     }
 }
 
@@ -127,55 +118,13 @@ impl Half {
     /// A player is handed over whose last tick there was `tick`, and who sees the npc.
     fn hand_over(&mut self, id: EntityId, tick: Tick) -> Vec<Effect> {
         let state = Spawn {
-            id,
-            kind: Kind::PLAYER,
-            plane: Plane(0),
-            pos: Pos::ground(SIDE - 100, 800),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Default::default(),
-            properties: Default::default(),
             session: Some(SessionId(9)),
-            subject: Default::default(),
-            account: Default::default(),
-            bonds: Default::default(),
+            ..newcomer(id, Kind::PLAYER, Pos::ground(SIDE - 100, 800))
         };
-        let (peers, properties_told, gone, refused) = Default::default();
-        let (told, heard, heard_since_ms) = Default::default();
         let seen = vec![SeenState { id: NPC, sent: tick, withheld: 0 }];
-        self.receive(Input::Handoff(Box::new(Handoff {
-            from: THERE,
-            from_epoch: Epoch(1),
-            state,
-            ties: Ties::default(),
-            epoch: Epoch(2),
-            last_applied: Seq(0),
-            tick,
-            peers,
-            view_counter: 0,
-            seen,
-            properties_told,
-            gone,
-            refused,
-            told,
-            heard,
-            heard_since_ms,
-            mover: None,
-            watch: None,
-            pace: Default::default(),
-            held: false,
-            resync: false,
-            teleported: true,
-            asleep_until: None,
-            disconnected_until: None,
-            stays_until: Tick(0),
-            scene: None,
-            by_map: false,
-            since_ms: 0,
-            acts: Vec::new(),
-            acts_due: Vec::new(),
-            unconfirmed: None,
-        })))
+        let handoff = handed_over(state, Epoch(1), tick);
+        let handoff = Handoff { epoch: Epoch(2), seen, teleported: true, ..handoff };
+        self.receive(Input::Handoff(Box::new(handoff)))
     }
 }
 

@@ -7,15 +7,17 @@ use proptest::prelude::*;
 use purview::scene::messages::{BorderBatch, Effect, Handoff, Input, Spawn};
 use purview::scene::region::Implausible;
 use purview::scene::spec::{MoveSpec, Moves};
-use purview::scene::views::{PeerState, Ties};
+use purview::scene::views::PeerState;
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
-    Tick, ViewLimits, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId,
+    Tick, Visibility,
 };
 use purview::wire::peer::PeerMsg;
 use serde_json::{Value, json};
 
 use crate::peers::samples;
+use crate::support::handed_over;
+use crate::support::newcomer;
 use crate::support::trial;
 
 /// The tick of the samples.
@@ -103,18 +105,9 @@ fn tick(region: &mut Region, tick: u64, fx: &mut Vec<Effect>) {
 fn settled(moves: Moves) -> Region {
     let (mut region, mut fx) = (region(moves), Vec::new());
     let spawn = Spawn {
-        id: EntityId(42),
-        kind: Kind::PLAYER,
         plane: Plane(3),
-        pos: Pos::ground(3_400, 500),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Default::default(),
-        properties: Default::default(),
         session: Some(SessionId(5)),
-        subject: Default::default(),
-        account: Default::default(),
-        bonds: Default::default(),
+        ..newcomer(EntityId(42), Kind::PLAYER, Pos::ground(3_400, 500))
     };
     tick(&mut region, TICK.0 - 2, &mut fx);
     region.handle(Input::Enter(Box::new(spawn)), &mut fx);
@@ -205,53 +198,9 @@ fn ghosts(tick: Tick, epoch: Epoch) -> Input {
 }
 
 fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff {
-    let state = Spawn {
-        id,
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(3_300, 500),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        session: None,
-        subject: Default::default(),
-        account: Default::default(),
-        bonds: Default::default(),
-    };
-    Handoff {
-        from: THERE,
-        from_epoch: epoch,
-        state,
-        ties: Ties::default(),
-        epoch: epoch.of_birth().next(),
-        last_applied: Seq(0),
-        tick,
-        peers: Vec::new(),
-        view_counter,
-        seen: Vec::new(),
-        properties_told: Tick(0),
-        gone: Vec::new(),
-        refused: Vec::new(),
-        told: Vec::new(),
-        heard: Default::default(),
-        heard_since_ms: 0,
-        mover: None,
-        watch: None,
-        pace: Default::default(),
-        held: false,
-        resync: false,
-        teleported: false,
-        asleep_until: None,
-        disconnected_until: None,
-        stays_until: Tick(0),
-        scene: Some(SceneId(1)),
-        by_map: false,
-        since_ms: 1,
-        acts: Vec::new(),
-        acts_due: Vec::new(),
-        unconfirmed: None,
-    }
+    let state = newcomer(id, Kind::PLAYER, Pos::ground(3_300, 500));
+    let scene = Some(SceneId(1));
+    Handoff { view_counter, scene, since_ms: 1, ..handed_over(state, epoch, tick) }
 }
 
 /// Whether the neighbour's messages are accepted: the region waits for them, and an entity handed

@@ -6,9 +6,11 @@
 
 use crate::support::brute::pair;
 use crate::support::commands::order_of;
+use crate::support::session::neighbours;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given, whose};
+use crate::support::{newcomer, presented_by};
 use bytes::Bytes;
 use purview::scene::messages::{
     Bond, Claim, Claims, Effect, EntityAction, Handoff, Input, KeptBonds, NamedBond, Notice, Order,
@@ -20,7 +22,7 @@ use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq,
-    SessionId, Tick, ViewLimits, Visibility,
+    SessionId, Tick, Visibility,
 };
 
 mod actions;
@@ -84,13 +86,9 @@ const NEXT: RegionId = RegionId(1);
 /// A world with a player on each side of a border, and a checkpoint in every tick until told
 /// otherwise.
 fn pair_of_players() -> (World, SessionId, SessionId) {
-    let mut w = World::new(scene(Visibility::Patches, 60), 1);
-    w.sessions = true;
+    let (mut w, a, b) = neighbours(scene(Visibility::Patches, 60));
     w.kills.checkpoint_every = 1;
-    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
-    assert_eq!(w.links().len(), 1);
+    w.step();
     (w, a, b)
 }
 
@@ -102,7 +100,7 @@ fn later(w: &mut World) {
 /// The region dies, is restored after five ticks, and all consequences arrive.
 fn die(w: &mut World, region: RegionId) {
     w.kill(region, 5);
-    (0..40).for_each(|_| w.step());
+    w.steps(40);
 }
 
 #[test]
@@ -118,18 +116,10 @@ fn a_viewer_whose_region_dies_receives_the_actions_of_its_neighbours_once_and_in
         w.order(b, Order::Act(EntityAction::new(format!("wave {i}"))));
         w.step();
     }
-    (0..20).for_each(|_| w.step());
+    w.steps(20);
     let received: Vec<_> = w.clients[&a].acts.iter().map(|(_, _, p)| p.clone()).collect();
     let want: Vec<_> = (0..50).map(|i| Bytes::from(format!("wave {i}"))).collect();
     assert_eq!(received, want);
-}
-
-/// The only region that owns the entity.
-fn acting_region(w: &World, id: EntityId) -> Option<RegionId> {
-    let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
-    let acting: Vec<_> = w.regions.iter().filter(lives).map(Region::id).collect();
-    assert!(acting.len() <= 1, "{id} lives in {acting:?}");
-    acting.first().copied()
 }
 
 fn npc(w: &mut World, x: i32) -> EntityId {
@@ -155,9 +145,9 @@ fn a_restored_player_stands_where_its_session_knows_it_and_no_input_is_lost() {
     // Sent to no region, and kept.
     w.walk(a, Pos::ground(2_800, 500));
     let resyncs = w.clients[&b].resyncs;
-    (0..40).for_each(|_| w.step());
+    w.steps(40);
     let (id, other) = (w.clients[&a].entity, w.clients[&b].entity);
-    assert_eq!(acting_region(&w, id), Some(DEAD));
+    assert_eq!(w.acting_region(id), Some(DEAD));
     assert_eq!(w.clients[&a].ack, Seq(8));
     assert_eq!(w.clients[&a].resyncs, 1);
     assert_eq!(w.clients[&b].resyncs, resyncs, "a client of another region gets no resync");
@@ -174,12 +164,12 @@ fn a_player_that_joined_since_the_checkpoint_is_rebuilt_from_its_session() {
     let (mut w, _, _) = pair_of_players();
     later(&mut w);
     let c = w.join(Plane(0), Pos::ground(2_900, 700), RangeSet::FULL);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     w.walk(c, Pos::ground(2_800, 700));
     w.step();
     die(&mut w, DEAD);
     let id = w.clients[&c].entity;
-    assert_eq!(acting_region(&w, id), Some(DEAD));
+    assert_eq!(w.acting_region(id), Some(DEAD));
     assert_eq!(w.players()[&id].pos, Pos::ground(2_800, 700));
     assert_eq!(w.clients[&c].shown.len(), 2);
 }
@@ -190,11 +180,11 @@ fn an_unclaimed_player_has_left_when_the_grace_period_ends() {
     let id = w.clients.remove(&a).unwrap().entity;
     w.truth.remove(&id);
     w.kill(DEAD, 5);
-    (0..15).for_each(|_| w.step());
-    assert_eq!(acting_region(&w, id), None, "an unclaimed player does not act");
+    w.steps(15);
+    assert_eq!(w.acting_region(id), None, "an unclaimed player does not act");
     assert_eq!(w.regions[0].counts().unclaimed, 1);
     assert!(!w.clients[&b].shown.contains_key(&id));
-    (0..45).for_each(|_| w.step());
+    w.steps(45);
     assert_eq!(w.regions[0].counts().unclaimed, 0);
 }
 
@@ -202,15 +192,15 @@ fn an_unclaimed_player_has_left_when_the_grace_period_ends() {
 fn a_player_handed_on_since_the_checkpoint_is_not_doubled() {
     let (mut w, a, _) = pair_of_players();
     let beast = npc(&mut w, 3_100);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     later(&mut w);
     push(&mut w, DEAD, beast, 3_400);
     w.walk(a, Pos::ground(3_500, 500));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let id = w.clients[&a].entity;
-    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(NEXT), Some(NEXT)));
+    assert_eq!((w.acting_region(beast), w.acting_region(id)), (Some(NEXT), Some(NEXT)));
     die(&mut w, DEAD);
-    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(NEXT), Some(NEXT)));
+    assert_eq!((w.acting_region(beast), w.acting_region(id)), (Some(NEXT), Some(NEXT)));
     assert_eq!(w.clients[&a].resyncs, 0, "the player's region has not died");
 }
 
@@ -219,16 +209,16 @@ fn a_player_handed_to_a_dead_region_since_its_checkpoint_is_returned() {
     let (mut w, _, b) = pair_of_players();
     let bonds = vec![Bond { class: 0, group: 3 }];
     let beast = npc(&mut w, 3_300);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     let id = w.clients[&b].entity;
     w.tell(NEXT, Input::Bonds { id, bonds: bonds.clone() });
     later(&mut w);
     push(&mut w, NEXT, beast, 3_000);
     w.walk(b, Pos::ground(2_900, 500));
-    (0..3).for_each(|_| w.step());
-    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(DEAD), Some(DEAD)));
+    w.steps(3);
+    assert_eq!((w.acting_region(beast), w.acting_region(id)), (Some(DEAD), Some(DEAD)));
     die(&mut w, DEAD);
-    assert_eq!((acting_region(&w, beast), acting_region(&w, id)), (Some(DEAD), Some(DEAD)));
+    assert_eq!((w.acting_region(beast), w.acting_region(id)), (Some(DEAD), Some(DEAD)));
     assert_eq!(w.regions[0].find(beast).unwrap().pos, Pos::ground(3_000, 600));
     assert_eq!(
         w.players()[&id].ties.bonds,
@@ -241,30 +231,30 @@ fn a_player_handed_to_a_dead_region_since_its_checkpoint_is_returned() {
 fn an_entity_removed_after_the_checkpoint_is_not_restored() {
     let (mut w, _, _) = pair_of_players();
     let beast = npc(&mut w, 3_300);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     push(&mut w, NEXT, beast, 3_000);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     w.tell(DEAD, Input::Leave(beast));
     // Until the region has forgotten where the player went.
-    (0..120).for_each(|_| w.step());
+    w.steps(120);
     die(&mut w, DEAD);
-    assert_eq!(acting_region(&w, beast), None);
+    assert_eq!(w.acting_region(beast), None);
 }
 
 #[test]
 fn a_player_between_two_regions_that_die_together_lives_in_one_of_them() {
     let (mut w, a, _) = pair_of_players();
     let beast = npc(&mut w, 3_100);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     later(&mut w);
     push(&mut w, DEAD, beast, 3_400);
     w.walk(a, Pos::ground(3_500, 500));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     w.kill(NEXT, 5);
     die(&mut w, DEAD);
     let id = w.clients[&a].entity;
-    assert!(acting_region(&w, beast).is_some());
-    assert_eq!(acting_region(&w, id), Some(NEXT), "the session knows where the player lived");
+    assert!(w.acting_region(beast).is_some());
+    assert_eq!(w.acting_region(id), Some(NEXT), "the session knows where the player lived");
     assert_eq!(w.players()[&id].pos, Pos::ground(3_500, 500));
 }
 
@@ -275,19 +265,19 @@ fn a_player_passed_on_between_two_dying_regions_is_returned_by_the_region_before
     let (mut w, ..) = pair_of_players();
     let below = RegionId(3);
     let beast = w.spawn(Kind(1), Plane(0), Pos::ground(3_100, 3_300), RangeSet::FULL, None);
-    (0..2).for_each(|_| w.step());
-    assert_eq!(acting_region(&w, beast), Some(below));
+    w.steps(2);
+    assert_eq!(w.acting_region(beast), Some(below));
     later(&mut w);
     for (from, to, pos) in [(below, DEAD, (3_100, 3_000)), (DEAD, NEXT, (3_400, 3_000))] {
         let pos = Pos::ground(pos.0, pos.1);
         w.truth.get_mut(&beast).unwrap().pos = pos;
         w.tell(from, order_of(beast, Order::Move(pos)));
-        (0..3).for_each(|_| w.step());
-        assert_eq!(acting_region(&w, beast), Some(to));
+        w.steps(3);
+        assert_eq!(w.acting_region(beast), Some(to));
     }
     w.kill(NEXT, 5);
     die(&mut w, DEAD);
-    assert!(acting_region(&w, beast).is_some());
+    assert!(w.acting_region(beast).is_some());
 }
 
 #[test]
@@ -314,7 +304,7 @@ fn without_a_checkpoint_sessions_and_neighbours_restore_what_they_know() {
     w.kills.kept.clear();
     later(&mut w);
     die(&mut w, DEAD);
-    assert_eq!(acting_region(&w, w.clients[&a].entity), Some(DEAD));
+    assert_eq!(w.acting_region(w.clients[&a].entity), Some(DEAD));
     assert_eq!(w.links(), [pair(w.clients[&a].entity, w.clients[&b].entity)].into());
 }
 
@@ -335,24 +325,11 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
     let asked = |e: &Effect| matches!(e, Effect::Notice(to, Notice::Present { .. }) if *to == a);
     assert!(fx.iter().any(asked));
     let mut known = Presented {
-        id,
-        session: a,
-        subject: whose(id),
-        account: Default::default(),
-        to: DEAD,
-        epoch: Epoch(1),
         acked: Seq(1),
-        plane: Plane(0),
-        pos: Pos::ground(2_990, 500),
         placed_by: Seq(1),
-        own: None,
-        tick,
-        sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
-        bonds: Default::default(),
-        teleport: None,
-        since_ms: 0,
+        ..presented_by(a, id, Pos::ground(2_990, 500), tick)
     };
     how(&mut known);
     fx.clear();
@@ -427,7 +404,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
     let spec = SceneSpec { moves, top_speed_cm_s: 600, ..scene(Visibility::Patches, 60) };
     let mut w = World::new(spec, 1);
     let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let (id, tick) = (w.clients[&a].entity, w.tick);
     let kept = w.regions[0].checkpoint().expect("a closed tick");
     let own = w.clients[&a].own.expect("the client was told its own movement");
@@ -435,24 +412,10 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
     let start = ServerMs((tick.0 + 1) * 100);
     let trajectory = Trajectory { motion: Move::Vector(trajectory), start, lasts_ms: u32::MAX };
     let known = Presented {
-        id,
-        session: a,
-        subject: whose(id),
-        account: Default::default(),
-        to: RegionId(0),
-        epoch: Epoch(1),
-        acked: Seq(0),
-        plane: Plane(0),
-        pos: Pos::ground(3_000, 500),
-        placed_by: Seq(0),
         own: Some((tick.next(), Box::new(Own { correction: 7, trajectory, ..own }))),
-        tick: Tick(tick.0 + 11),
-        sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
-        bonds: Default::default(),
-        teleport: None,
-        since_ms: 0,
+        ..presented_by(a, id, Pos::ground(3_000, 500), Tick(tick.0 + 11))
     };
     let (how, mut fx) =
         (Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() }, Vec::new());
@@ -472,24 +435,9 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
 /// The handoff by which a player goes from region 0 to region 1 of a world.
 fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let mut from = Region::new(w.scene.clone(), DEAD).unwrap();
-    let (id, kind, plane) = (EntityId(77), Kind::PLAYER, Plane(0));
-    let (pos, sight) = (Pos::ground(3_100, 500), RangeSet::FULL);
-    let (facing, properties, bonds) = Default::default();
-    let mut fx = Vec::new();
-    let spawn = Spawn {
-        id,
-        kind,
-        plane,
-        pos,
-        sight: sight.into(),
-        left_at: None,
-        facing,
-        properties,
-        session: Some(session),
-        subject: Default::default(),
-        account: Default::default(),
-        bonds,
-    };
+    let (id, mut fx) = (EntityId(77), Vec::new());
+    let player = newcomer(id, Kind::PLAYER, Pos::ground(3_100, 500));
+    let spawn = Spawn { session: Some(session), ..player };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
@@ -520,23 +468,8 @@ fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
     for id in &ids {
         let presented = Presented {
             subject: Default::default(),
-            account: Default::default(),
-            id: *id,
-            session: SessionId(id.0),
-            to: DEAD,
-            epoch: Epoch(1),
-            acked: Seq(0),
-            plane: Plane(0),
-            pos: Pos::ground(2_000, 500),
-            placed_by: Seq(0),
-            own: None,
-            tick: Tick(90),
-            sight: ViewLimits::FULL,
-            facing: Facing::EAST,
-            properties: Properties::default(),
-            bonds: Default::default(),
-            teleport: None,
             since_ms: 1,
+            ..presented_by(SessionId(id.0), *id, Pos::ground(2_000, 500), Tick(90))
         };
         region.handle(Input::Present(Box::new(presented)), &mut fx);
     }
@@ -640,23 +573,8 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     let mut region = Region::new(w.scene.clone(), DEAD).unwrap();
     region.tick(Tick(50), &mut Vec::new());
     for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
-        let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
-        let (sight, facing, properties, bonds) =
-            (RangeSet::FULL, Facing::EAST, Default::default(), Default::default());
-        let spawn = Spawn {
-            id,
-            kind,
-            plane,
-            pos,
-            sight: sight.into(),
-            left_at: None,
-            facing,
-            properties,
-            session,
-            subject: Default::default(),
-            account: Default::default(),
-            bonds,
-        };
+        let player = newcomer(EntityId(id), Kind::PLAYER, Pos::ground(500, 500));
+        let spawn = Spawn { session, ..player };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     let snapshot = region.checkpoint().expect("between two ticks");
@@ -679,7 +597,7 @@ fn a_restored_region_knows_what_it_handed_on_before_its_checkpoint() {
         w.walk(a, Pos::ground(3_000 + i * 60, 500));
         w.step();
     }
-    assert_eq!(acting_region(&w, id), Some(NEXT));
+    assert_eq!(w.acting_region(id), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
     let (mut fx, third) = (Vec::new(), RegionId(7));
     let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
@@ -809,11 +727,11 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
     let (mut other, ..) = pair_of_players();
     let beast = npc(&mut w, 3_100);
     assert_eq!(npc(&mut other, 3_100), beast);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     (0..2).for_each(|_| other.step());
     push(&mut w, DEAD, beast, 3_400);
-    (0..3).for_each(|_| w.step());
-    assert_eq!(acting_region(&w, beast), Some(NEXT));
+    w.steps(3);
+    assert_eq!(w.acting_region(beast), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
     let again = |known: Vec<Claim>| {
         let (scene, mut fx) = (w.scene.clone(), Vec::new());
@@ -849,19 +767,19 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
     let again = again(Vec::new()).expect("the region hands it over again");
     // A region that has received it before recognises it.
     w.tell(NEXT, again.clone());
-    (0..5).for_each(|_| w.step());
-    assert_eq!(acting_region(&w, beast), Some(NEXT));
+    w.steps(5);
+    assert_eq!(w.acting_region(beast), Some(NEXT));
     // An entity that has left since stays away.
     w.tell(NEXT, Input::Leave(beast));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     w.tell(NEXT, again.clone());
-    (0..5).for_each(|_| w.step());
-    assert_eq!(acting_region(&w, beast), None);
+    w.steps(5);
+    assert_eq!(w.acting_region(beast), None);
     // A region that has not received it accepts it.
     other.tell(DEAD, Input::Leave(beast));
     (0..3).for_each(|_| other.step());
     other.tell(NEXT, again);
     (0..5).for_each(|_| other.step());
-    assert_eq!(acting_region(&other, beast), Some(NEXT));
+    assert_eq!(other.acting_region(beast), Some(NEXT));
     assert_eq!(other.regions[NEXT.0 as usize].find(beast).unwrap().pos, Pos::ground(3_400, 600));
 }

@@ -13,14 +13,14 @@ use purview::scene::player::PlayerConfig;
 use purview::scene::region::Recovery;
 use purview::scene::spec::BondSpec;
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, Tick, ViewLimits,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
 };
 use purview::wire::PROTOCOL_VERSION;
 use purview::wire::client::{Hello, Resume};
 
 use crate::own_state::join;
 use crate::stage::{Book, Stage, calm, nine_regions, play};
+use crate::support::newcomer;
 use crate::support::whose;
 
 fn scene(name: &str, kinds: &[&str]) -> SceneSpec {
@@ -180,18 +180,10 @@ fn a_player_that_enters_again_has_the_bonds_that_logic_has_given_it_meanwhile() 
     let scene = Arc::new(Scene::new(SceneId(0), whole, 50, RegionId(0)).unwrap());
     let (id, session) = (EntityId(7), SessionId(5));
     let spawn = Spawn {
-        id,
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(100, 100),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Facing::EAST,
-        properties: Default::default(),
         session: Some(session),
         subject: whose(id),
-        account: Default::default(),
         bonds: KeptBonds { named: named(&[("party", 1), ("guild", 2)]), ..KeptBonds::default() },
+        ..newcomer(id, Kind::PLAYER, Pos::ground(100, 100))
     };
     let enter = || Input::Enter(Box::new(spawn.clone()));
     let (mut region, mut fx) = (Region::new(scene.clone(), RegionId(0)).unwrap(), Vec::new());

@@ -7,35 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::support::commands::order_of;
 use crate::support::whose;
 use crate::support::world::World;
+use crate::support::{newcomer, small_scene};
 use purview::scene::messages::{
     Bond, Destination, Effect, EntityAction, Input, Notice, Order, Spawn,
 };
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick,
-    ViewLimits, Visibility,
+    EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick, Visibility,
 };
 use purview::wire::{EncodedBatch, MAX_SERVER_FRAME};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 fn scene(width_cm: i32, visibility: Visibility) -> SceneSpec {
-    SceneSpec {
-        width_cm,
-        depth_cm: 3_200,
-        land_cm: 3_200,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 400)],
-        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
-        visibility,
-        view_cap: 1_000,
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
-    }
+    SceneSpec { visibility, view_cap: 1_000, ..small_scene((width_cm / 3_200, 1), 3_200, 400) }
 }
 
 fn alone() -> World {
@@ -44,18 +28,8 @@ fn alone() -> World {
 
 fn npc(id: u64, appearance: usize) -> Spawn {
     Spawn {
-        id: EntityId(id),
-        kind: Kind(1),
-        plane: Plane(0),
-        pos: Pos::ground(100, 100),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Facing::EAST,
         properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),
-        session: None,
-        subject: Default::default(),
-        account: Default::default(),
-        bonds: Default::default(),
+        ..newcomer(EntityId(id), Kind(1), Pos::ground(100, 100))
     }
 }
 

@@ -19,6 +19,7 @@ use crate::stage::{Book, Stage, Who, calm, nine_regions, play};
 use crate::support::brute::Truth;
 use crate::support::commands::{hold_of, order_of};
 use crate::support::returning::Break;
+use crate::support::session::neighbours;
 use crate::support::session::{GRACE_PERIOD_MS, limits};
 use crate::support::trial::scene;
 use crate::support::whose;
@@ -31,17 +32,12 @@ const GRACE_PERIOD: u64 = GRACE_PERIOD_MS as u64 / 100;
 /// Two players who see each other across a border and share a bond.
 fn pair_of_players(linger_ms: u32) -> (World, SessionId, SessionId) {
     let spec = SceneSpec { linger_ms, ..scene(Visibility::Patches, 60) };
-    let mut w = World::new(spec, 1);
-    w.sessions = true;
-    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
-    steps(&mut w, 3);
+    let (mut w, a, b) = neighbours(spec);
     for (session, region) in [(a, HERE), (b, NEXT)] {
         let id = w.clients[&session].entity;
         w.tell(region, Input::Bonds { id, bonds: vec![bond()] });
     }
-    steps(&mut w, 2);
-    assert_eq!(w.links().len(), 1);
+    w.steps(2);
     (w, a, b)
 }
 
@@ -51,10 +47,6 @@ fn bond() -> Bond {
 
 fn couple() -> NamedBond {
     NamedBond::new("couple", 7)
-}
-
-fn steps(w: &mut World, n: u64) {
-    (0..n).for_each(|_| w.step());
 }
 
 /// After how many ticks from now the player is gone.
@@ -98,15 +90,15 @@ fn a_player_that_has_left_lingers_is_seen_and_keeps_its_bonds() {
     let (mut w, a, b) = pair_of_players(3_000);
     let id = w.clients[&a].entity;
     w.leave(a);
-    steps(&mut w, 2);
+    w.steps(2);
     assert!(!w.clients.contains_key(&a), "the client was told that it has left");
     assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(w.clients[&b].shown.contains_key(&id), "it is in a view list");
     w.tell(HERE, order_of(id, Order::Move(Pos::ground(2_950, 500))));
-    steps(&mut w, 2);
+    w.steps(2);
     assert_eq!(w.clients[&b].shown[&id].0, Pos::ground(2_950, 500), "the rules move it");
     assert_eq!(leaves_after(&mut w, id, 100), 26, "3 s after the leave");
-    steps(&mut w, 1);
+    w.steps(1);
     assert!(!w.clients[&b].shown.contains_key(&id));
 }
 
@@ -129,14 +121,14 @@ fn logic_holds_a_player_that_has_left_longer_and_lets_it_go() {
     let (mut w, a, _) = pair_of_players(1_000);
     let id = w.clients[&a].entity;
     w.leave(a);
-    steps(&mut w, 5);
+    w.steps(5);
     w.tell(HERE, hold_of(id, 60_000));
     // A shorter hold changes nothing.
     w.tell(HERE, hold_of(id, 100));
-    steps(&mut w, 200);
+    w.steps(200);
     assert_eq!(w.acting_region(id), Some(HERE));
     w.tell(HERE, hold_of(id, 0));
-    steps(&mut w, 2);
+    w.steps(2);
     assert_eq!(w.acting_region(id), None);
 }
 
@@ -145,10 +137,10 @@ fn a_lingering_player_is_handed_over_with_its_time() {
     let (mut w, a, b) = pair_of_players(5_000);
     let id = w.clients[&a].entity;
     w.leave(a);
-    steps(&mut w, 20);
+    w.steps(20);
     let to = Pos::ground(3_500, 500);
     w.tell(HERE, order_of(id, Order::Move(to)));
-    steps(&mut w, 5);
+    w.steps(5);
     assert_eq!(w.acting_region(id), Some(NEXT));
     assert_eq!((w.clients[&b].shown[&id].0, bonds_of(&w, NEXT, id)), (to, vec![couple()]));
     assert_eq!(leaves_after(&mut w, id, 100), 25, "5 s after the leave");
@@ -159,9 +151,9 @@ fn a_lingering_player_migrates_with_its_time() {
     let (mut w, a, _) = pair_of_players(5_000);
     let id = w.clients[&a].entity;
     w.leave(a);
-    steps(&mut w, 20);
+    w.steps(20);
     assert!(w.relocate(HERE));
-    steps(&mut w, 5);
+    w.steps(5);
     assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert_eq!(leaves_after(&mut w, id, 100), 25, "5 s after the leave");
 }
@@ -172,10 +164,10 @@ fn a_lingering_player_of_a_dead_region_goes_on_and_leaves_in_time() {
     let id = w.clients[&a].entity;
     w.leave(a);
     w.kills.checkpoint_every = 1;
-    steps(&mut w, 2);
+    w.steps(2);
     w.kills.checkpoint_every = 0;
     w.kill(HERE, 5);
-    steps(&mut w, 20);
+    w.steps(20);
     assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(w.clients[&b].shown.contains_key(&id));
     assert_eq!(leaves_after(&mut w, id, 100), 58, "8 s after the leave");
@@ -187,15 +179,15 @@ fn a_held_player_whose_session_dies_with_its_region_goes_on_disconnected() {
     let id = w.clients[&a].entity;
     w.tell(HERE, hold_of(id, 30_000));
     w.kills.checkpoint_every = 1;
-    steps(&mut w, 2);
+    w.steps(2);
     w.kills.checkpoint_every = 0;
     w.break_off(a, Break::Lost);
     w.away.clear();
     w.kill(HERE, 5);
-    steps(&mut w, 40);
+    w.steps(40);
     assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(w.clients[&b].shown.contains_key(&id));
-    steps(&mut w, 200);
+    w.steps(200);
     assert_eq!(w.acting_region(id), Some(HERE));
     assert!(leaves_after(&mut w, id, 100) < 62, "30 s after the hold");
 }
@@ -205,14 +197,14 @@ fn the_leave_of_a_client_whose_region_recovers_counts_when_the_player_is_back() 
     let (mut w, a, _) = pair_of_players(6_000);
     let (id, session) = (w.clients[&a].entity, a);
     w.kills.checkpoint_every = 1;
-    steps(&mut w, 2);
+    w.steps(2);
     w.kills.checkpoint_every = 0;
     w.break_off(a, Break::Lost);
     w.away.clear();
     w.kill(HERE, 2);
-    steps(&mut w, 2);
+    w.steps(2);
     w.tell(HERE, Input::Disconnected { id, session, ms: 0 });
-    steps(&mut w, 20);
+    w.steps(20);
     assert_eq!(bonds_of(&w, HERE, id), [couple()]);
     assert!(leaves_after(&mut w, id, 100) < 60);
 }
@@ -223,14 +215,14 @@ fn a_new_login_takes_the_player_over_where_it_stands() {
         let (mut w, a, b) = pair_of_players(if takes { 5_000 } else { 0 });
         let id = w.clients[&a].entity;
         w.walk(a, Pos::ground(2_980, 500));
-        steps(&mut w, 2);
+        w.steps(2);
         let before = w.clients[&b].entered.clone();
         if takes {
             w.leave(a);
-            steps(&mut w, 10);
+            w.steps(10);
         }
         let again = log_in_anew(&mut w, id);
-        steps(&mut w, 4);
+        w.steps(4);
         if !takes {
             assert_eq!(w.acting_region(id), None, "nothing holds it");
             continue;
@@ -239,7 +231,7 @@ fn a_new_login_takes_the_player_over_where_it_stands() {
         assert_eq!(w.clients[&again].player.as_ref().map(Player::id), Some(id));
         assert_eq!(w.clients[&again].seq, Seq(1), "input numbers continue");
         w.walk(again, Pos::ground(2_960, 500));
-        steps(&mut w, 80);
+        w.steps(80);
         let known = w.regions[0].known(id).expect("it stays");
         assert_eq!((known.pos, known.bonds.group("couple")), (Pos::ground(2_960, 500), Some(7)));
         assert_eq!(w.clients[&b].entered, before, "others notice nothing");
@@ -256,7 +248,7 @@ fn a_new_login_while_the_client_is_there_takes_the_player_over_if_it_would_linge
             w.step();
         }
         let again = log_in_anew(&mut w, id);
-        steps(&mut w, 4);
+        w.steps(4);
         assert_eq!(state(&w, again), Some(State::InWorld));
         assert!(!w.clients.contains_key(&a), "the earlier session is over");
         assert_eq!(w.acting_region(id), Some(HERE));
@@ -271,10 +263,10 @@ fn a_kick_by_an_operator_ends_what_holds_a_player() {
     let (mut w, a, _) = pair_of_players(60_000);
     let id = w.clients[&a].entity;
     w.tell(HERE, Input::Kicked { id, session: SessionId(99) });
-    steps(&mut w, 2);
+    w.steps(2);
     assert_eq!(w.acting_region(id), Some(HERE), "another session has no say");
     w.tell(HERE, Input::Kicked { id, session: a });
-    steps(&mut w, 2);
+    w.steps(2);
     assert_eq!(w.acting_region(id), None);
 }
 

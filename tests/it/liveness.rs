@@ -10,10 +10,10 @@ use std::rc::Rc;
 use crate::support::brute;
 use crate::support::crash::Crash;
 use crate::support::safety::NEWS_TICKS;
+use crate::support::small_scene;
 use crate::support::world::World;
 use crate::support::{Rng, say_how_to_replay, seeds, seeds_are_given};
 use purview::scene::messages::{Bond, Input};
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, SceneId, SceneSpec, SessionId, Visibility,
 };
@@ -30,23 +30,11 @@ const CALM: u64 = 6;
 /// `columns` x `rows` regions.
 fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
     SceneSpec {
-        width_cm: columns * SIDE,
-        depth_cm: rows * SIDE,
-        land_cm: SIDE,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 400)],
-        kinds: vec![KindSpec::new("player", 0)],
         visibility: Visibility::Patches,
         patch_margin_cm: Some(0),
         view_cap: cap,
-        view_margin_cm: 0,
-        rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm: MARGIN,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((columns, rows), SIDE, 400)
     }
 }
 

@@ -3,32 +3,24 @@
 use std::collections::BTreeMap;
 
 use crate::support::Rng;
+use crate::support::small_scene;
 use crate::support::world::World;
 use purview::scene::messages::{Crowd, EntityAction, Order, Speaker};
 use purview::scene::pace::BURST_MS;
-use purview::scene::spec::{CrowdSpec, KindSpec, LayerSpec, PaceSpec, Rates, UpdateError};
-use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Tick, Visibility};
+use purview::scene::spec::{CrowdSpec, PaceSpec, Rates, UpdateError};
+use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Tick};
 
 const PATCH: i32 = 800;
 const SIDE: i32 = 12_800;
 
 /// Regions of `lands` times 32 m.
 fn scene(lands: i32) -> SceneSpec {
+    let (regions, SceneSpec { rates, view_margin_cm, .. }) = (4 / lands, SceneSpec::default());
     SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: 3_200,
-        region_lands_x: lands,
-        region_lands_z: lands,
-        layers: vec![LayerSpec::square("common", PATCH)],
-        kinds: vec![KindSpec::new("player", 0), KindSpec::new("npc", 0)],
-        visibility: Visibility::Patches,
+        rates,
+        view_margin_cm,
         view_cap: 10,
-        handoff_margin_cm: 100,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((regions, regions), SIDE / regions, PATCH)
     }
 }
 

@@ -63,10 +63,6 @@ fn know_all(w: &mut World) {
     w.regions.iter_mut().for_each(|region| region.set_atlas(maps.clone()));
 }
 
-fn steps(w: &mut World, ticks: u64) {
-    (0..ticks).for_each(|_| w.step());
-}
-
 fn place(w: &World, session: SessionId) -> (SceneId, Plane, Pos) {
     let id = w.clients[&session].entity;
     let player = w.players()[&id].clone();
@@ -82,10 +78,10 @@ fn walk(w: &mut World, session: SessionId, to: Pos) {
         w.walk(session, at);
         w.step();
         if place(w, session).2 != at {
-            return steps(w, 4);
+            return w.steps(4);
         }
     }
-    steps(w, 4);
+    w.steps(4);
 }
 
 #[test]
@@ -94,10 +90,10 @@ fn a_player_that_walks_into_a_portal_is_taken_once() {
     for (x, z) in [(2_800, 3_200), (3_600, 3_200), (3_200, 2_800), (3_200, 3_600), (2_700, 2_700)] {
         let mut w = World::new(spec("field"), 1);
         let s = w.join(HERE, Pos::ground(x, z), RangeSet::FULL);
-        steps(&mut w, 3);
+        w.steps(3);
         walk(&mut w, s, WEST);
         assert_eq!(place(&w, s), (SceneId(0), HERE, EAST), "from {x}, {z}");
-        steps(&mut w, 20);
+        w.steps(20);
         assert_eq!(place(&w, s).2, EAST, "it was put down in an area, and stays");
         // Within the area it may walk.
         walk(&mut w, s, Pos::ground(EAST.x + 200, EAST.z));
@@ -112,7 +108,7 @@ fn a_player_that_walks_into_a_portal_is_taken_once() {
 fn a_player_that_joins_in_an_area_has_to_leave_it_first() {
     let mut w = World::new(spec("field"), 2);
     let s = w.join(HERE, Pos::ground(3_150, 3_150), RangeSet::FULL);
-    steps(&mut w, 5);
+    w.steps(5);
     // Over the borders within the area.
     for (x, z) in [(3_450, 3_150), (3_450, 3_450), (2_950, 3_450), (2_950, 2_950)] {
         walk(&mut w, s, Pos::ground(x, z));
@@ -137,13 +133,13 @@ fn a_portal_leads_to_a_plane_of_another_scene_by_its_name() {
     let cave = w.add_scene(cave);
     know_all(&mut w);
     let s = w.join(HERE, Pos::ground(2_700, 3_200), RangeSet::FULL);
-    steps(&mut w, 3);
+    w.steps(3);
     walk(&mut w, s, WEST);
-    steps(&mut w, 10);
+    w.steps(10);
     assert_eq!(place(&w, s), (cave, Plane(5), far));
     walk(&mut w, s, Pos::ground(8_500, 5_000));
     walk(&mut w, s, far);
-    steps(&mut w, 10);
+    w.steps(10);
     assert_eq!(place(&w, s), (SceneId(0), Plane(5), EAST));
 }
 
@@ -153,13 +149,13 @@ fn logic_sends_an_entity_to_a_scene_by_its_name() {
     let cave = w.add_scene(spec("cave"));
     know_all(&mut w);
     let s = w.join(HERE, Pos::ground(500, 500), RangeSet::FULL);
-    steps(&mut w, 3);
+    w.steps(3);
     let id: EntityId = w.clients[&s].entity;
     let send = |w: &mut World, scene: &str| {
         let to = Journey { scene: Some(scene.into()), plane: None, at: Target::Ground(EAST) };
         let call = CommandId { from: Asker::Process(1), number: 1 };
         w.tell(RegionId(0), Input::command(call, Command::Order(id, Order::Travel(to))));
-        steps(w, 10);
+        w.steps(10);
     };
     send(&mut w, "moon");
     assert_eq!(w.answers.pop().unwrap().result, Err(CommandError::NoPlace));
@@ -177,9 +173,9 @@ fn marks_outlive_the_death_of_a_region() {
         w.kills.checkpoint_every = 1;
         let at = if inside { Pos::ground(3_100, 3_100) } else { Pos::ground(2_700, 2_700) };
         let s = w.join(HERE, at, RangeSet::FULL);
-        steps(&mut w, 6);
+        w.steps(6);
         w.kill(RegionId(0), 3);
-        steps(&mut w, 30);
+        w.steps(30);
         assert_eq!(place(&w, s).2, at, "nothing takes it");
         walk(&mut w, s, Pos::ground(3_000, 3_000));
         let taken = place(&w, s).2 == EAST;

@@ -3,20 +3,19 @@
 //! migrate and die.
 
 use crate::support::commands::order_of;
+use crate::support::presented_by;
 use crate::support::returning::Break;
 use crate::support::session::GRACE_PERIOD_MS;
+use crate::support::session::{neighbours, resume_of};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{histories, seeds, seeds_are_given, whose};
-use purview::scene::messages::{
-    Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume, ResumeFor,
-};
+use crate::support::{histories, seeds, seeds_are_given};
+use purview::scene::messages::{Effect, FIRST_SESSION, Input, Notice, Order, Presented};
 use purview::scene::player::State;
 use purview::scene::properties::Properties;
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
-    EntityId, Epoch, Facing, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId,
-    Tick, ViewLimits, Visibility,
+    EntityId, Epoch, Facing, Pos, Region, RegionId, SceneSpec, Seq, SessionId, Tick, Visibility,
 };
 
 /// What happened in all histories.
@@ -82,17 +81,7 @@ const NEXT: RegionId = RegionId(1);
 
 /// Two players who see each other across a border.
 fn pair_of_players() -> (World, SessionId, SessionId) {
-    let mut w = World::new(scene(Visibility::Patches, 60), 1);
-    w.sessions = true;
-    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
-    assert_eq!(w.links().len(), 1);
-    (w, a, b)
-}
-
-fn steps(w: &mut World, n: u64) {
-    (0..n).for_each(|_| w.step());
+    neighbours(scene(Visibility::Patches, 60))
 }
 
 const GRACE_PERIOD: u64 = GRACE_PERIOD_MS as u64 / 100;
@@ -108,16 +97,16 @@ fn others_notice_nothing_and_the_first_frame_is_a_resync() {
         let before = (w.clients[&b].entered.clone(), w.clients[&b].left.clone());
         let counts = w.regions[0].counts();
         w.break_off(a, how);
-        steps(&mut w, GRACE_PERIOD - 1);
+        w.steps(GRACE_PERIOD - 1);
         assert_eq!(w.links().len(), 1, "{how:?}: the player is there");
         let a = w.resume(0);
-        steps(&mut w, 2);
+        w.steps(2);
         let me = &w.clients[&a];
         assert_eq!(me.player.as_ref().map(|p| (p.id(), p.state())), Some((id, State::InWorld)));
         assert_eq!((me.resyncs, me.ack), (1, Seq(2)), "{how:?}");
         assert!(me.shown.contains_key(&other), "{how:?}");
         w.walk(a, Pos::ground(2_940, 500));
-        steps(&mut w, 3);
+        w.steps(3);
         assert_eq!(w.clients[&a].ack, Seq(3), "{how:?}: input numbers continue");
         let them = &w.clients[&b];
         assert_eq!((them.entered.clone(), them.left.clone()), before, "{how:?}");
@@ -133,14 +122,14 @@ fn a_player_leaves_after_its_grace_period_and_a_late_resume_is_told_so() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
-    steps(&mut w, GRACE_PERIOD - 1);
+    w.steps(GRACE_PERIOD - 1);
     assert!(w.clients[&b].shown.contains_key(&id), "the grace period still runs");
-    steps(&mut w, 3);
+    w.steps(3);
     assert!(!w.clients[&b].shown.contains_key(&id), "the player has left");
     assert_eq!(w.acting_region(id), None);
     let a = w.resume(0);
     // Some regions are asked only after others have said no.
-    steps(&mut w, 5);
+    w.steps(5);
     let back = &w.clients[&a];
     assert!(back.forgotten);
     let player = back.player.as_ref().unwrap();
@@ -153,15 +142,15 @@ fn a_resumed_player_does_not_leave_when_the_old_grace_period_ends() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
-    steps(&mut w, GRACE_PERIOD / 2);
+    w.steps(GRACE_PERIOD / 2);
     let a = w.resume(0);
-    steps(&mut w, GRACE_PERIOD);
+    w.steps(GRACE_PERIOD);
     assert_eq!(w.acting_region(id), Some(HERE));
     // The next absence has a grace period of its own.
     w.break_off(a, Break::Heard);
-    steps(&mut w, GRACE_PERIOD - 2);
+    w.steps(GRACE_PERIOD - 2);
     assert_eq!(w.acting_region(id), Some(HERE));
-    steps(&mut w, 4);
+    w.steps(4);
     assert_eq!(w.acting_region(id), None);
 }
 
@@ -170,16 +159,16 @@ fn a_disconnected_player_is_handed_over_with_its_grace_period() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
-    steps(&mut w, GRACE_PERIOD / 2);
+    w.steps(GRACE_PERIOD / 2);
     let to = Pos::ground(3_500, 500);
     w.truth.get_mut(&id).unwrap().pos = to;
     w.tell(HERE, order_of(id, Order::Move(to)));
-    steps(&mut w, 3);
+    w.steps(3);
     assert_eq!(w.acting_region(id), Some(NEXT));
     assert_eq!(w.clients[&b].shown[&id].0, to);
-    steps(&mut w, GRACE_PERIOD / 2 - 5);
+    w.steps(GRACE_PERIOD / 2 - 5);
     assert_eq!(w.acting_region(id), Some(NEXT));
-    steps(&mut w, 4);
+    w.steps(4);
     assert_eq!(w.acting_region(id), None, "the grace period is unchanged");
 }
 
@@ -194,11 +183,11 @@ fn a_client_that_resumes_during_a_handoff_finds_its_player() {
         w.break_off(a, Break::Unnoticed);
         // Some messages in flight are late.
         w.weather.delay = 60;
-        steps(&mut w, delay);
+        w.steps(delay);
         let a = w.resume(0);
-        steps(&mut w, 2);
+        w.steps(2);
         w.weather.delay = 0;
-        steps(&mut w, 15);
+        w.steps(15);
         assert_eq!(w.acting_region(id), Some(NEXT));
         let me = &w.clients[&a];
         assert_eq!(me.player.as_ref().map(|p| p.state()), Some(State::InWorld), "{delay}");
@@ -216,21 +205,13 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     w.step();
     assert!(!w.clients.contains_key(&a), "the older one is over");
     // Messages that the older session had sent arrive now.
-    let asked = Resume {
-        id,
-        session: a,
-        subject: whose(id),
-        acked: Seq(0),
-        asked: HERE,
-        since_ms: 0,
-        purpose: ResumeFor::Play,
-    };
+    let asked = resume_of(a, id, HERE, 0);
     w.tell(HERE, Input::Disconnected { id, session: a, ms: 0 });
-    w.tell(HERE, Input::Resume(asked));
-    steps(&mut w, 3);
+    w.tell(HERE, asked);
+    w.steps(3);
     assert_eq!(w.acting_region(id), Some(HERE));
     w.walk(newer, Pos::ground(2_990, 500));
-    steps(&mut w, 2);
+    w.steps(2);
     assert_eq!(w.clients[&newer].ack, Seq(1), "the client gets its frames");
 }
 
@@ -238,16 +219,7 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
 fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() {
     let (mut w, ..) = pair_of_players();
     let (id, session) = (EntityId(999), SessionId(5));
-    let asked = Resume {
-        id,
-        session,
-        subject: whose(id),
-        acked: Seq(0),
-        asked: NEXT,
-        since_ms: 0,
-        purpose: ResumeFor::Play,
-    };
-    w.regions[0].handle(Input::Resume(asked), &mut Vec::new());
+    w.regions[0].handle(resume_of(session, id, NEXT, 0), &mut Vec::new());
     let said = |fx: &[Effect]| {
         fx.iter().find_map(|e| match e {
             Effect::Notice(session, notice) => Some((*session, notice.clone())),
@@ -266,18 +238,7 @@ fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() 
     risen.tick(Tick(100), &mut fx);
     for (now, asked) in [(101, NEXT), (102, HERE)] {
         fx.clear();
-        risen.handle(
-            Input::Resume(Resume {
-                id,
-                session,
-                subject: whose(id),
-                acked: Seq(0),
-                asked,
-                since_ms: 0,
-                purpose: ResumeFor::Play,
-            }),
-            &mut fx,
-        );
+        risen.handle(resume_of(session, id, asked, 0), &mut fx);
         risen.tick(Tick(now), &mut fx);
         assert_eq!(
             said(&fx),
@@ -297,21 +258,13 @@ fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     w.walk(newer, Pos::ground(3_190, 500));
     w.step();
     w.walk(newer, Pos::ground(3_390, 500));
-    steps(&mut w, 3);
+    w.steps(3);
     assert_eq!(w.acting_region(id), Some(NEXT));
-    let asked = Resume {
-        id,
-        session: a,
-        subject: whose(id),
-        acked: Seq(0),
-        asked: NEXT,
-        since_ms: 5_000,
-        purpose: ResumeFor::Play,
-    };
-    w.tell(NEXT, Input::Resume(asked));
-    steps(&mut w, 2);
+    let asked = resume_of(a, id, NEXT, 5_000);
+    w.tell(NEXT, asked);
+    w.steps(2);
     w.walk(newer, Pos::ground(3_400, 500));
-    steps(&mut w, 2);
+    w.steps(2);
     assert_eq!(w.clients[&newer].ack, Seq(3), "the client gets its frames");
 }
 
@@ -320,24 +273,12 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
     let (w, a, _) = pair_of_players();
     let (id, tick, newer) = (w.clients[&a].entity, w.tick, SessionId(77));
     let presented = |session, since_ms| Presented {
-        id,
-        session,
-        subject: whose(id),
-        account: Default::default(),
         to: HERE,
         epoch: Epoch(2),
-        acked: Seq(0),
-        plane: Plane(0),
-        pos: Pos::ground(3_000, 500),
-        placed_by: Seq(0),
-        own: None,
-        tick,
-        sight: ViewLimits::FULL,
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look").unwrap(),
-        bonds: Default::default(),
-        teleport: None,
         since_ms,
+        ..presented_by(session, id, Pos::ground(3_000, 500), tick)
     };
     let both = [presented(a, FIRST_SESSION), presented(newer, 10_000)];
     for order in [[0, 1], [1, 0]] {
@@ -370,16 +311,16 @@ fn a_disconnected_player_of_a_dead_region_is_restored_disconnected_and_leaves_in
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
     w.kills.checkpoint_every = 1;
-    steps(&mut w, 2);
+    w.steps(2);
     w.kills.checkpoint_every = 0;
     w.kill(HERE, 5);
-    steps(&mut w, 20);
+    w.steps(20);
     assert_eq!(w.acting_region(id), Some(HERE));
     assert!(w.clients[&b].shown.contains_key(&id), "others see it");
     assert!(w.regions[0].counts().unclaimed == 0);
-    steps(&mut w, GRACE_PERIOD - 30);
+    w.steps(GRACE_PERIOD - 30);
     assert_eq!(w.acting_region(id), Some(HERE), "the grace period still runs");
-    steps(&mut w, 12);
+    w.steps(12);
     assert_eq!(w.acting_region(id), None, "the grace period is unchanged");
     assert!(!w.clients[&b].shown.contains_key(&id));
 }

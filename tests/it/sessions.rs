@@ -2,10 +2,11 @@
 
 use purview::scene::messages::{Claim, Input, Order, Spawn};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
-    Tick, ViewLimits, Visibility,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    Visibility,
 };
 
+use crate::support::newcomer;
 use crate::support::trial::scene;
 
 const SIDE: i32 = 6_400;
@@ -28,20 +29,7 @@ fn region() -> Region {
     let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
     let mut region = Region::new(scene.into(), RegionId(0)).unwrap();
     for (id, session) in [(PLAYER, Some(OWN)), (STATUE, None)] {
-        let spawn = Spawn {
-            id,
-            kind: Kind::PLAYER,
-            plane: Plane(0),
-            pos: Pos::ground(100, 100),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            subject: Default::default(),
-            account: Default::default(),
-            facing: Default::default(),
-            properties: Default::default(),
-            session,
-            bonds: Default::default(),
-        };
+        let spawn = Spawn { session, ..newcomer(id, Kind::PLAYER, Pos::ground(100, 100)) };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     region.tick(Tick(1), &mut Vec::new());
@@ -84,20 +72,8 @@ fn what_another_session_says_of_a_player_changes_nothing() {
 #[test]
 fn a_session_takes_back_only_its_own_player_before_it_has_entered() {
     let mut region = region();
-    let spawn = Spawn {
-        id: EntityId(9),
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(100, 100),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        subject: Default::default(),
-        account: Default::default(),
-        facing: Default::default(),
-        properties: Default::default(),
-        session: Some(OWN),
-        bonds: Default::default(),
-    };
+    let spawn =
+        Spawn { session: Some(OWN), ..newcomer(EntityId(9), Kind::PLAYER, Pos::ground(100, 100)) };
     region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     let leave = |session| Input::Disconnected { id: EntityId(9), session, ms: 0 };
     region.handle(leave(OTHER), &mut Vec::new());

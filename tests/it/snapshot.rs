@@ -1,16 +1,18 @@
 //! A region's snapshot as bytes: an encoded snapshot decodes, anything else is refused with the
 //! reason, and the form does not change unnoticed.
 
+use crate::support::handed_over;
 use crate::support::moving::without_epochs;
+use crate::support::newcomer;
 use crate::support::trial::scene;
 use crate::support::world::World;
 use purview::scene::messages::{Bond, EntityAction, Handoff, Input, Order, Spawn};
 use purview::scene::properties::Properties;
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
-use purview::scene::views::{Say, Ties, ViewMsg};
+use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
-    SceneSpec, Seq, Tick, ViewLimits, Visibility,
+    SceneSpec, Seq, Tick, Visibility,
 };
 use purview::wire::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SnapshotError};
 
@@ -45,53 +47,19 @@ fn frozen() -> (World, RegionSnapshot) {
 
 /// A player that is handed over at the end of `tick`.
 fn coming(tick: Tick) -> Handoff {
-    let (peers, seen, properties_told, gone, refused) = Default::default();
-    let (told, heard, heard_since_ms) = Default::default();
+    let state = Spawn {
+        facing: Facing::SOUTH,
+        properties: Properties::with_appearance(b"look 50").unwrap(),
+        ..newcomer(EntityId(50), Kind::PLAYER, Pos::ground(3_050, 800))
+    };
     Handoff {
-        from: RegionId(1),
-        from_epoch: Epoch(1),
-        state: Spawn {
-            id: EntityId(50),
-            kind: Kind::PLAYER,
-            plane: Plane(0),
-            pos: Pos::ground(3_050, 800),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Facing::SOUTH,
-            properties: Properties::with_appearance(b"look 50").unwrap(),
-            session: None,
-            subject: Default::default(),
-            account: Default::default(),
-            bonds: Default::default(),
-        },
-        ties: Ties::default(),
         epoch: Epoch(2),
         last_applied: Seq(3),
-        tick,
-        peers,
         view_counter: 4,
-        seen,
-        properties_told,
-        gone,
-        refused,
-        told,
-        heard,
-        heard_since_ms,
-        mover: None,
-        watch: None,
-        pace: Default::default(),
-        held: false,
-        resync: false,
-        teleported: false,
-        asleep_until: None,
         disconnected_until: Some(tick.next()),
         stays_until: tick.next().next(),
-        scene: None,
-        by_map: false,
         since_ms: 4,
-        acts: Vec::new(),
-        acts_due: Vec::new(),
-        unconfirmed: None,
+        ..handed_over(state, Epoch(1), tick)
     }
 }
 

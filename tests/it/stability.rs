@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::brute::{self, Pair, Spells};
+use crate::support::small_scene;
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
 use purview::scene::messages::{Bond, Input};
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick, Visibility,
 };
@@ -18,25 +18,14 @@ const TICKS: u64 = 30;
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 900, leave_cm: 1_050 };
 
 /// Nine regions of 16 m.
-fn scene(visibility: Visibility, margin_cm: i32) -> SceneSpec {
+fn scene(visibility: Visibility, view_margin_cm: i32) -> SceneSpec {
     SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: 1_600,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 400)],
-        kinds: vec![KindSpec::new("player", 0)],
         visibility,
         patch_margin_cm: Some(0),
         view_cap: 4,
-        view_margin_cm: margin_cm,
-        rates: Rates { near: 1, middle: 1, far: 1 },
+        view_margin_cm,
         handoff_margin_cm: 50,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((SIDE / 1_600, SIDE / 1_600), 1_600, 400)
     }
 }
 

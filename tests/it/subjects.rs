@@ -4,6 +4,7 @@
 use crate::support::trial::scene;
 use crate::support::whose;
 use crate::support::world::World;
+use crate::support::{newcomer, presented_by};
 use purview::scene::messages::{
     Claim, Effect, FIRST_SESSION, Handoff, Input, Notice, Order, Presented, Refusal, Resume, Spawn,
 };
@@ -11,7 +12,7 @@ use purview::scene::properties::Properties;
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Seq, SessionId,
-    SubjectHash, Tick, ViewLimits, Visibility,
+    SubjectHash, Tick, Visibility,
 };
 
 const HERE: RegionId = RegionId(0);
@@ -58,24 +59,13 @@ impl Home {
 
     fn present(&self, session: SessionId, subject: SubjectHash, since_ms: u64) -> Input {
         Input::Present(Box::new(Presented {
-            id: self.id,
-            session,
             subject,
-            account: Default::default(),
             to: HERE,
             epoch: Epoch(2),
-            acked: Seq(0),
-            plane: Plane(0),
-            pos: Pos::ground(1_000, 1_000),
-            placed_by: Seq(0),
-            own: None,
-            tick: self.w.tick,
-            sight: ViewLimits::FULL,
             facing: Facing::SOUTH,
             properties: Properties::with_appearance(b"stolen").unwrap(),
-            bonds: Default::default(),
-            teleport: None,
             since_ms,
+            ..presented_by(session, self.id, Pos::ground(1_000, 1_000), self.w.tick)
         }))
     }
 
@@ -194,18 +184,9 @@ fn a_join_with_the_number_of_a_player_that_waits_is_refused() {
     let home = home();
     let spawn = |subject| {
         Input::Enter(Box::new(Spawn {
-            id: home.id,
-            kind: Kind::PLAYER,
-            plane: Plane(0),
-            pos: Pos::ground(1_000, 1_000),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Facing::EAST,
-            properties: Properties::default(),
             session: Some(STRANGER),
             subject,
-            account: Default::default(),
-            bonds: Default::default(),
+            ..newcomer(home.id, Kind::PLAYER, Pos::ground(1_000, 1_000))
         }))
     };
     let mut region = home.recovered();

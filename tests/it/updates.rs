@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::small_scene;
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
 use purview::scene::messages::Order;
 use purview::scene::movement::ServerMs;
-use purview::scene::spec::{KindSpec, LayerSpec, Rates, UpdateError};
-use purview::scene::{
-    EntityId, Facing, Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Visibility,
-};
+use purview::scene::spec::{Rates, UpdateError};
+use purview::scene::{EntityId, Facing, Kind, Plane, Pos, RangeSet, SceneSpec, SessionId};
 
 const SIDE: i32 = 19_200;
 /// Centimetres per tick.
@@ -20,23 +19,9 @@ const RATES: Rates = Rates { near: 5, middle: 10, far: 40 };
 
 /// Nine regions of 64 m in which clients send positions.
 fn scene(rates: Rates, update_error: Option<UpdateError>) -> SceneSpec {
-    SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: 3_200,
-        region_lands_x: 2,
-        region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", 800)],
-        kinds: vec![KindSpec::new("player", 0), KindSpec::new("npc", 0)],
-        visibility: Visibility::Patches,
-        rates,
-        update_error,
-        handoff_margin_cm: 100,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
-    }
+    let view_margin_cm = SceneSpec::default().view_margin_cm;
+    let regions = SIDE / 6_400;
+    SceneSpec { rates, update_error, view_margin_cm, ..small_scene((regions, regions), 6_400, 800) }
 }
 
 /// A player that walks straight on for a while, at a tenth of a step for each centimetre.

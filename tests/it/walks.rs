@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::support::brute::{self, Pair, in_range};
 use crate::support::commands::{motion_of, order_of};
+use crate::support::small_scene;
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
 use purview::scene::messages::{Motion, Order};
@@ -12,7 +13,7 @@ use purview::scene::movement::{
     Blend, ClientMs, Extrapolator, Go, Move, MoveCommand, Open, Own, Path, Predictor, Rules,
     ServerMs, Step, Steps, Vector, Wish,
 };
-use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates, UpdateError};
+use purview::scene::spec::{KindSpec, MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, SceneSpec, Seq, SessionId, Tick, Visibility,
 };
@@ -26,23 +27,15 @@ const TILES: Open = Open { tile_cm: 100 };
 /// Nine regions of 32 m with judged moves.
 fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     let player = KindSpec { speed_cm_s: Some(SPEED as i32), ..KindSpec::new("player", 0) };
+    let view_margin_cm = SceneSpec::default().view_margin_cm;
     SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: 1_600,
-        region_lands_x: 2,
-        region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![player, KindSpec::new("npc", 0)],
         visibility,
         view_cap: cap,
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
+        view_margin_cm,
         top_speed_cm_s: TOP as i32,
         moves: MoveSpec { mode: Moves::Judged, ..MoveSpec::default() },
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((SIDE / 3_200, SIDE / 3_200), 3_200, 400)
     }
 }
 

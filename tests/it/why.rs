@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::brute::{self, Pair, in_range};
+use crate::support::small_scene;
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, seeds};
 use purview::scene::inspect::why::{Limit, ListRank, PairRank, Stand, Why, why};
 use purview::scene::inspect::{InspectedEntity, PlayerDetails, ViewEntry};
 use purview::scene::messages::{Bond, Input};
 use purview::scene::region::PATIENCE;
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Heights, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneSpec, SessionId,
     Visibility,
@@ -24,24 +24,7 @@ const PATCH: i32 = 400;
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
 
 fn scene(visibility: Visibility, view_cap: usize, view_margin_cm: i32) -> SceneSpec {
-    SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: 1_600,
-        region_lands_x: 2,
-        region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", PATCH)],
-        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
-        visibility,
-        view_cap,
-        view_margin_cm,
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
-    }
+    SceneSpec { visibility, view_cap, view_margin_cm, ..small_scene((3, 3), CORNER, PATCH) }
 }
 
 /// The answer for every pair, which must be the same from both ends.

@@ -120,7 +120,7 @@ fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
     later(&mut w);
     push(&mut w, NEXT, beast, 3_000);
     (0..3).for_each(|_| w.step());
-    assert_eq!(acting_region(&w, beast), Some(DEAD));
+    assert_eq!(w.acting_region(beast), Some(DEAD));
     let checkpoint = w.tick;
     if keeps {
         w.regions.iter_mut().for_each(|region| region.keep_notes_since(Tick(checkpoint.0 - 10)));
@@ -136,7 +136,7 @@ fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
 #[test]
 fn notes_are_kept_for_as_long_as_the_oldest_checkpoint_needs_them() {
     let (w, beast) = handed_to_the_dead_long_ago(true);
-    assert_eq!(acting_region(&w, beast), Some(DEAD));
+    assert_eq!(w.acting_region(beast), Some(DEAD));
     let (w, beast) = handed_to_the_dead_long_ago(false);
-    assert_eq!(acting_region(&w, beast), None, "the checkpoint is older than recovery assumes");
+    assert_eq!(w.acting_region(beast), None, "the checkpoint is older than recovery assumes");
 }

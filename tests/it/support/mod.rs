@@ -22,6 +22,113 @@ pub mod world;
 
 pub use rng::Rng;
 
+use purview::scene::messages::{Handoff, Presented, Spawn};
+use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::{
+    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneSpec, Seq, SessionId,
+    SubjectHash, Tick, ViewLimits,
+};
+
+/// A scene of so many regions in each direction, each a square land of `side_cm`, whose clients are told everything in
+/// every tick.
+pub fn small_scene((columns, rows): (i32, i32), side_cm: i32, patch_cm: i32) -> SceneSpec {
+    SceneSpec {
+        width_cm: columns * side_cm,
+        depth_cm: rows * side_cm,
+        land_cm: side_cm,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![LayerSpec::square("common", patch_cm)],
+        kinds: ["player", "npc"].map(|name| KindSpec::new(name, 0)).into(),
+        view_margin_cm: 0,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+/// A new entity of nobody, which looks like any other.
+pub fn newcomer(id: EntityId, kind: Kind, pos: Pos) -> Spawn {
+    Spawn {
+        id,
+        kind,
+        plane: Plane(0),
+        pos,
+        sight: ViewLimits::FULL,
+        left_at: None,
+        facing: Facing::EAST,
+        properties: Default::default(),
+        session: None,
+        subject: SubjectHash::default(),
+        account: Account::default(),
+        bonds: Default::default(),
+    }
+}
+
+/// An entity that region 1 hands over at the end of `tick`, and of which nothing else is known.
+pub fn handed_over(state: Spawn, from_epoch: Epoch, tick: Tick) -> Handoff {
+    Handoff {
+        from: RegionId(1),
+        from_epoch,
+        state,
+        ties: Default::default(),
+        epoch: from_epoch.of_birth().next(),
+        last_applied: Seq(0),
+        tick,
+        peers: Vec::new(),
+        view_counter: 0,
+        seen: Vec::new(),
+        properties_told: Tick(0),
+        gone: Vec::new(),
+        refused: Vec::new(),
+        told: Vec::new(),
+        heard: Default::default(),
+        heard_since_ms: 0,
+        mover: None,
+        watch: None,
+        pace: Default::default(),
+        held: false,
+        resync: false,
+        teleported: false,
+        asleep_until: None,
+        disconnected_until: None,
+        stays_until: Tick(0),
+        scene: None,
+        by_map: false,
+        since_ms: 0,
+        acts: Vec::new(),
+        acts_due: Vec::new(),
+        unconfirmed: None,
+    }
+}
+
+/// What a session says of its player of region 0, which it knows since a tick.
+pub fn presented_by(session: SessionId, id: EntityId, pos: Pos, tick: Tick) -> Presented {
+    Presented {
+        id,
+        session,
+        subject: whose(id),
+        account: Account::default(),
+        to: RegionId(0),
+        epoch: Epoch(1),
+        acked: Seq(0),
+        plane: Plane(0),
+        pos,
+        placed_by: Seq(0),
+        own: None,
+        tick,
+        sight: ViewLimits::FULL,
+        facing: Facing::EAST,
+        properties: Default::default(),
+        bonds: Default::default(),
+        teleport: None,
+        since_ms: 0,
+    }
+}
+
 /// The seeds of a run; `PURVIEW_SEEDS=FROM..TO` replaces the default ones.
 pub fn seeds(most: u64) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("PURVIEW_SEEDS") else { return 0..most };
@@ -43,17 +150,17 @@ pub fn seeds_are_given() -> bool {
 }
 
 /// Whose the player of this id is.
-pub fn whose(id: purview::scene::EntityId) -> purview::scene::SubjectHash {
-    purview::scene::SubjectHash::new((u128::from(id.0) << 60).to_be_bytes())
+pub fn whose(id: EntityId) -> SubjectHash {
+    SubjectHash::new((u128::from(id.0) << 60).to_be_bytes())
 }
 
 /// Its account.
-pub fn account_of(id: purview::scene::EntityId) -> purview::scene::Account {
-    purview::scene::Account::new(&format!("player {id}"), Default::default()).expect("short")
+pub fn account_of(id: EntityId) -> Account {
+    Account::new(&format!("player {id}"), Default::default()).expect("short")
 }
 
 /// The appearance of an entity in these tests.
-pub fn look(id: purview::scene::EntityId) -> purview::scene::properties::Properties {
+pub fn look(id: EntityId) -> purview::scene::properties::Properties {
     let look = format!("look {id}");
     purview::scene::properties::Properties::with_appearance(look.as_bytes()).expect("short")
 }

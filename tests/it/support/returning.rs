@@ -42,10 +42,12 @@ impl World {
         self.away.push(Remote { client, session, silent: how == Break::Lost });
     }
 
-    /// The region that owns the entity.
+    /// The only region that owns the entity.
     pub fn acting_region(&self, id: EntityId) -> Option<RegionId> {
         let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
-        self.regions.iter().find(lives).map(Region::id)
+        let acting: Vec<_> = self.regions.iter().filter(lives).map(Region::id).collect();
+        assert!(acting.len() <= 1, "{id} lives in {acting:?}");
+        acting.first().copied()
     }
 
     /// Regions check for sessions that are gone, now and then.

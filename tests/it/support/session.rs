@@ -1,12 +1,14 @@
 //! Clients with real sessions: a client's messages go to its session's state machine, whose effects
 //! go to the regions.
 
-use purview::scene::messages::{Destination, FrameBatch, Order};
+use purview::scene::messages::{Destination, FrameBatch, Input, Order, Resume, ResumeFor};
 use purview::scene::player::{
     Answer, Arrival, End, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
     TeleportTarget,
 };
-use purview::scene::{Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, SessionId,
+};
 
 use super::brute::Truth;
 use super::world::{Client, World};
@@ -15,7 +17,28 @@ use super::{look, whose};
 /// Grace period of players whose clients are disconnected.
 pub const GRACE_PERIOD_MS: u32 = 10_000;
 
+/// Two players who see each other across the border of the regions 0 and 1, in a world with sessions.
+pub fn neighbours(spec: SceneSpec) -> (World, SessionId, SessionId) {
+    let mut w = World::new(spec, 1);
+    w.sessions = true;
+    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+    let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
+    w.steps(3);
+    assert_eq!(w.links().len(), 1);
+    (w, a, b)
+}
+
+/// The question of a client that resumes, for a region.
+pub fn resume_of(session: SessionId, id: EntityId, asked: RegionId, since_ms: u64) -> Input {
+    let (subject, acked, purpose) = (whose(id), Seq(0), ResumeFor::Play);
+    Input::Resume(Resume { id, session, subject, acked, asked, since_ms, purpose })
+}
+
 impl World {
+    pub fn steps(&mut self, n: u64) {
+        (0..n).for_each(|_| self.step());
+    }
+
     pub fn now_ms(&self) -> u64 {
         self.tick.0 * 100
     }

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use purview::scene::messages::{Bond, EntityAction, Input, Order, Spawn};
 use purview::scene::player::Player;
 use purview::scene::region::PATIENCE;
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::spec::KindSpec;
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec,
-    SessionId, Tick, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
+    Tick, Visibility,
 };
 
 use super::Rng;
@@ -20,6 +20,7 @@ use super::look;
 use super::returning::Break;
 use super::session::in_world;
 use super::world::{Client, Weather, World};
+use super::{newcomer, small_scene};
 
 /// Ticks between two repetitions of links across a border.
 const LINKS_AGAIN: u64 = 200;
@@ -35,21 +36,13 @@ pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     SceneSpec {
         width_cm: WIDTH,
         depth_cm: DEPTH,
-        land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![KindSpec::new("player", 0), npc],
         visibility,
         patch_margin_cm: Some(0),
         view_cap: cap,
-        view_margin_cm: 0,
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((6, 6), 1_600, 400)
     }
 }
 
@@ -318,23 +311,8 @@ impl Trial {
                     let since = self.added[&id];
                     let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
                     assert!(young, "{id}, which was in every checkpoint, lives nowhere");
-                    let (facing, properties) = (Facing::EAST, look(id));
-                    let (kind, sight, session) = (Kind(1), RangeSet::FULL, None);
-                    let bonds = Default::default();
-                    let spawn = Spawn {
-                        id,
-                        kind,
-                        plane,
-                        pos,
-                        sight: sight.into(),
-                        left_at: None,
-                        facing,
-                        properties,
-                        session,
-                        subject: Default::default(),
-                        account: Default::default(),
-                        bonds,
-                    };
+                    let properties = look(id);
+                    let spawn = Spawn { plane, properties, ..newcomer(id, Kind(1), pos) };
                     let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
                     self.forgotten += 1;

@@ -23,6 +23,7 @@ use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
 use super::kill::Kills;
 use super::mapping::Mapping;
+use super::newcomer;
 use super::returning::Remote;
 use super::safety::Safety;
 use super::told::Told;
@@ -270,18 +271,15 @@ impl World {
         let subject = session.map_or(SubjectHash::NONE, |_| whose(id));
         let account = session.map_or(Account::NONE, |_| account_of(id));
         let spawn = Spawn {
-            id,
-            kind,
             plane,
-            pos,
             sight: self.limits(id, kind, sight),
-            left_at: None,
             facing,
             properties,
             session,
             subject,
             account,
             bonds,
+            ..newcomer(id, kind, pos)
         };
         let scene = SceneId(0);
         let region = self.owner_of(scene, plane, pos);
