@@ -415,35 +415,3 @@ fn a_player_that_leaves_or_is_cut_off_is_gone_everywhere() {
         assert_eq!(players.sum::<u64>(), 1);
     });
 }
-
-/// In real time, with regions whose ticks are not synchronised by the test.
-#[test]
-fn two_players_walk_through_three_regions_in_real_time() {
-    play(async || {
-        let mut s = Stage::in_real_time(vec![meadow()]);
-        let a = s.enter("meadow", Some(0), 800, 2_400).await;
-        let b = s.enter("meadow", Some(0), 900, 2_300).await;
-        for who in [a, b] {
-            s.clients[who].read_until("the other", |c| c.shown.len() == 1).await;
-        }
-        for i in 1..=20 {
-            for (who, ahead) in [(a, 0), (b, 100)] {
-                s.walk(who, 800 + ahead + i * 160, 2_400 - ahead).await;
-                s.act(who, &format!("step {i}")).await;
-                let seq = s.clients[who].seq;
-                s.clients[who].read_until("the acknowledgement", |c| c.ack() == seq).await;
-            }
-        }
-        let steps: Vec<String> = (1..=20).map(|i| format!("step {i}")).collect();
-        for (who, other) in [(a, b), (b, a)] {
-            let (id, pos) = (s.clients[other].id(), s.clients[other].pos);
-            let there = |c: &Client| c.shown.get(&id) == Some(&pos) && c.acts().len() == 20;
-            s.clients[who].read_until("the other's last step", there).await;
-            let c = &s.clients[who];
-            let received: Vec<String> = c.acts().into_iter().map(|(_, what)| what).collect();
-            assert_eq!(received, steps);
-            assert_eq!((c.entered.len(), c.left.len(), c.resyncs()), (1, 0, 0));
-        }
-        assert!(s.handoffs() >= 4, "{} handoffs", s.handoffs());
-    });
-}

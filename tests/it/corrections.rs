@@ -205,27 +205,6 @@ fn a_refused_player_stands_and_gets_the_correction_with_the_acknowledgement() {
 }
 
 #[test]
-fn a_clock_that_runs_ahead_or_back_is_refused() {
-    let mut p = Play::new(Moves::Judged);
-    let a = p.join(1_000, 1_000);
-    p.walk(a, 5_000, 0);
-    let (clock, ahead) = (p.clock(), ClientMs(p.clock().0 + 1_500));
-    p.say_as(a, 0, clock, Go::On);
-    // 800 ms at most of a walk whose last command is that old; then the client sends again.
-    p.say_as(a, 0, ClientMs(clock.0 + 700), Go::On);
-    assert!(p.is_calm(a));
-    p.say_as(a, 0, ahead, Go::On);
-    assert!(matches!(p.refused(a), Refusal::Move(Reason::ClockAhead { .. })));
-    let back = ClientMs(clock.0);
-    p.say_as(a, 1, back, Go::On);
-    let found = p.refused(a);
-    assert!(matches!(found, Refusal::Move(Reason::ClockBack { .. })), "{found:?}");
-    let clock = p.clock();
-    p.say_as(a, 9, clock, Go::On);
-    assert_eq!(p.refused(a), Refusal::Move(Reason::UnknownCorrection { found: 9, last: 2 }));
-}
-
-#[test]
 fn the_client_is_told_when_logic_roots_pushes_and_grants_speed() {
     let mut p = Play::new(Moves::Judged);
     let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
@@ -376,26 +355,6 @@ fn a_closing_door_stops_a_player_and_its_client_is_told() {
     p.step(3);
     assert_eq!(p.pos(id).x, 1_449);
     assert!(p.is_calm(a));
-}
-
-#[test]
-fn a_wall_stops_vectors_and_refuses_paths() {
-    let mut p = Play { w: World::of(gated(), 1), ahead_ms: 5_000 };
-    let a = p.join(1_150, 2_050);
-    let path = |x| {
-        let steps = "777".parse().expect("steps");
-        Go::Walk(purview::scene::movement::Path::new(Pos::ground(x, 2_050), steps, 500, 1).into())
-    };
-    p.say(a, path(1_150));
-    let blocked = Refusal::Move(Reason::Blocked { tile: (13, 20) });
-    assert_eq!((p.refused(a), p.own(a).correction), (blocked, 1));
-    p.walk(a, 5_000, 0);
-    p.step(5);
-    assert_eq!(p.pos(p.id(a)).x, 1_299);
-    // Behind the wall, where a vector through it would have come to.
-    p.say(a, vector(Pos::ground(1_450, 2_050), 5_000, 0));
-    assert_eq!(p.refused(a), blocked);
-    assert_eq!(p.pos(p.id(a)).x, 1_299);
 }
 
 /// The enters and leaves of an entity that a client was told since `since`, with their ticks.

@@ -39,7 +39,6 @@ mod load;
 mod logic;
 mod messages;
 mod movement;
-mod negotiation;
 mod outbox;
 mod own_state;
 mod peers;

@@ -4,18 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use purview::actor::directory::TellError;
 use purview::actor::messages::ToRegion;
 use purview::actor::player_store::{KeptProperty, LastPosition};
-use purview::scene::messages::{
-    Bond, Input, MAX_MESSAGE_BYTES, NamedBond, Order, Recipients, SetProperty,
-};
+use purview::scene::messages::{Order, SetProperty};
 use purview::scene::movement::{ClientMs, Vector};
 use purview::scene::player::PlayerConfig;
 use purview::scene::properties::{Audience, PropertyId, PropertySpec, Value, Writer};
 use purview::scene::spec::{MoveSpec, Moves};
-use purview::scene::{EntityId, Facing, Plane, Pos, RegionId, SceneId, SceneSpec};
+use purview::scene::{EntityId, Facing, Plane, Pos, RegionId, SceneSpec};
 use purview::wire::client::movement::Form;
 use purview::wire::client::{Face, Hello, Join, Set, Walk};
 use purview::wire::{ErrorCode, FirstProperty, PROTOCOL_VERSION};
@@ -223,51 +219,4 @@ fn a_player_that_joins_again_where_it_was_owes_what_it_may_have_owed() {
             assert_eq!(refused.map(|r| r.code).collect::<Vec<_>>(), codes, "since {clock_ms} ms");
         });
     }
-}
-
-#[test]
-fn a_message_for_a_group_reaches_its_members_in_all_regions() {
-    play(async || {
-        let mut s = Stage::new(vec![meadow("meadow"), nine_regions("cave")]);
-        let mut all = Vec::new();
-        for (scene, x) in [("meadow", 100), ("meadow", 4_700), ("cave", 100)] {
-            all.push(s.enter(scene, Some(0), x, 100).await);
-        }
-        s.tick().await;
-        s.tick().await;
-        let bond = Bond { class: 1, group: 7 };
-        for who in [all[1], all[2]] {
-            let id = s.clients[who].id();
-            let region = RegionId(s.whereabouts(id).await.0[0]);
-            let input = Input::Bonds { id, bonds: vec![bond] };
-            s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
-        }
-        s.tick().await;
-        // Messages carry the directory's time. Those from before a player has come are not for it.
-        while s.directory.tick_now(100) < s.tick {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        let tell = |to, text: &'static str| {
-            s.directory.tell_group(to, Bytes::from_static(text.as_bytes()))
-        };
-        let party = || Recipients::Bond(NamedBond::new("party", 7));
-        tell(party(), "party").unwrap();
-        tell(Recipients::Scene(SceneId(0)), "all").unwrap();
-        tell(Recipients::Plane(SceneId(1), Plane(0)), "plane").unwrap();
-        assert_eq!(tell(Recipients::Scene(SceneId(9)), ""), Err(TellError::NoScene(SceneId(9))));
-        let long = Bytes::from(vec![0; MAX_MESSAGE_BYTES + 1]);
-        let long = s.directory.tell_group(party(), long);
-        assert_eq!(long, Err(TellError::TooLong(MAX_MESSAGE_BYTES + 1)));
-        s.tick().await;
-        s.tick().await;
-        let told = |who: Who| -> Vec<(u8, String)> {
-            let messages = s.clients[who].frames.iter().flat_map(|frame| &frame.messages);
-            let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).unwrap();
-            messages.map(|m| (m.kind, text(&m.payload))).collect()
-        };
-        let of = |kind, text: &str| (kind, text.to_owned());
-        assert_eq!(told(all[0]), [of(2, "all")]);
-        assert_eq!(told(all[1]), [of(1, "party"), of(2, "all")]);
-        assert_eq!(told(all[2]), [of(1, "party"), of(2, "plane")]);
-    });
 }

@@ -146,11 +146,6 @@ impl Stage {
         Stage::build(specs, Clock::Manual, false, |directory| directory)
     }
 
-    /// The same with the directory's clock.
-    pub fn in_real_time(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Real, false, |directory| directory)
-    }
-
     /// As [`Stage::new`], with gates in front of the regions.
     pub fn gated(specs: Vec<SceneSpec>) -> Stage {
         Stage::build(specs, Clock::Manual, true, |directory| directory)

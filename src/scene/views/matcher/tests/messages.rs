@@ -13,13 +13,15 @@ struct Talk {
     lines: BTreeMap<(usize, usize), VecDeque<Say>>,
     /// Players that must look for better links.
     dirty: BTreeSet<usize>,
+    /// Whether blank entries are dropped, as regions do.
+    forgetful: bool,
 }
 
 impl Talk {
-    fn new(crowd: Crowd) -> Talk {
+    fn new(crowd: Crowd, forgetful: bool) -> Talk {
         let registers =
             crowd.figures.iter().map(|f| Registers::new(EntityId(f.id)).capped(f.cap)).collect();
-        Talk { crowd, registers, lines: BTreeMap::new(), dirty: BTreeSet::new() }
+        Talk { crowd, registers, lines: BTreeMap::new(), dirty: BTreeSet::new(), forgetful }
     }
 
     fn number(&self, id: EntityId) -> usize {
@@ -80,6 +82,9 @@ impl Talk {
             self.post(me, said);
             self.dirty.insert(me);
         }
+        if self.forgetful {
+            self.registers[me].retain(|peer| !peer.is_blank());
+        }
     }
 
     fn receive(&mut self, from: usize, me: usize, say: Say) {
@@ -88,7 +93,10 @@ impl Talk {
         let (registers, mut said) = (&mut self.registers[me], Vec::new());
         match say {
             Say::No { echo, at: sent } => {
+                let my_yes = registers.yes_ids()[at].my_yes;
                 let received = registers.handle_no(at, echo, sent);
+                let left = if my_yes == echo { 0 } else { my_yes };
+                assert_eq!(registers.yes_ids()[at].my_yes, left, "V3: NO({echo}) to YES({my_yes})");
                 if received == NoEffect::Overtaken {
                     let standing = registers.yes_ids()[at].seen;
                     registers.answer(&rules, at, standing, |to, say| said.push((to.id, say)));
@@ -129,8 +137,26 @@ impl Talk {
                     self.receive(from, to, say);
                 }
             }
+            self.check();
         }
         panic!("the players do not come to rest");
+    }
+
+    /// What holds after every step (DESIGN, "VIEWS"): lists have room for what is on them, and two players disagree
+    /// only while a message between them is under way.
+    fn check(&self) {
+        let cap = self.crowd.rules.cap;
+        for (me, registers) in self.registers.iter().enumerate() {
+            assert!(registers.links() <= cap, "V2: {} links, room for {cap}", registers.links());
+            for (yes_ids, _) in registers.entries().filter(|(_, peer)| peer.linked()) {
+                let other = self.number(yes_ids.id);
+                let theirs = &self.registers[other];
+                let agree = theirs.find(registers.me).is_some_and(|at| theirs.peers()[at].linked());
+                let waits = |pair| self.lines.get(&pair).is_some_and(|line| !line.is_empty());
+                let is_under_way = waits((me, other)) || waits((other, me));
+                assert!(agree || is_under_way, "V1: {me} and {other} disagree");
+            }
+        }
     }
 
     fn links(&self) -> BTreeSet<(usize, usize)> {
@@ -162,7 +188,8 @@ proptest! {
     ) {
         figures.iter_mut().for_each(|f| f.ghost = None);
         let rules = ViewRules::new(cap, margin_cm);
-        let mut talk = Talk::new(Crowd { figures, rules, enter_cm, patch_cm: None });
+        let crowd = Crowd { figures, rules, enter_cm, patch_cm: None };
+        let mut talk = Talk::new(crowd, seed % 2 == 0);
         let mut state = seed;
         let mut choices = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
