@@ -221,6 +221,33 @@ fn every_step_of_the_architecture_is_a_function_and_no_way_is_long() {
     assert!(wrong.is_empty(), "docs/contributing/architecture.md:\n{}", wrong.join("\n"));
 }
 
+#[test]
+fn tables_of_steps_are_read() {
+    let page = "| step | file | function | what |\n|---|---|---|---|\n| 1 | `a.rs` | `go` | x |\n\n| 2 | b | c | d |\n";
+    let step = |line, file, function| Step { line, file, function };
+    assert_eq!(tables_of_steps(page), [[step(3, "a.rs", "go")], [step(5, "b", "c")]]);
+    assert!(has_function("fn go<T>() {}", "go") && has_function("pub fn go() {}", "go"));
+    assert!(!has_function("fn going() {}", "go"));
+}
+
+#[test]
+fn missing_files_and_long_lines_are_detected() {
+    let page = "`src/lib.rs` `src/no.rs` `src/*.rs` `x`\n";
+    assert_eq!(named_files(page), [(1, "src/lib.rs"), (1, "src/no.rs")]);
+    let long = "word ".repeat(21);
+    assert_eq!(long_lines(&format!("{long}\n| {long}\n```\n{long}\n```\n")), [1]);
+}
+
+#[test]
+fn broken_links_are_detected() {
+    let page = "# A title, here\n[a](#a-title-here) [b](#other) [c](nowhere.md)\n`[d](code.md)`\n";
+    let path = root().join("docs/x.md");
+    let found: Vec<_> = links(page);
+    assert_eq!(found.len(), 3, "links in code are ignored: {found:?}");
+    let wrong: Vec<_> = found.iter().map(|(_, t)| broken(&path, page, t).is_some()).collect();
+    assert_eq!(wrong, [false, true, true]);
+}
+
 /// The files and anchors that a page includes.
 fn includes(page: &str) -> Vec<(&str, &str)> {
     let after = page.split("{{#include ").skip(1);

@@ -240,3 +240,29 @@ fn a_cycle_is_detected_and_told_with_its_places() {
     let words = "    a -> b   a.rs:2\n    b -> c   b/inner.rs:1\n    c -> a   c.rs:2";
     assert_eq!(cycles(&made_up(&files))[0].2, words);
 }
+
+#[test]
+fn a_face_hides_no_cycle_of_its_children() {
+    let files = [
+        ("lib.rs", "mod a;"),
+        ("a.rs", "mod x;\nmod y;\npub use x::X;\npub use y::*;"),
+        ("a/x.rs", "use super::Y;\npub struct X;"),
+        ("a/y.rs", "use crate::a::X;\npub struct Y;"),
+    ];
+    assert_eq!(found(&files), ["a: x y"]);
+}
+
+#[test]
+fn what_a_face_defines_and_what_only_tests_and_comments_name_is_let_pass() {
+    let files = [
+        ("lib.rs", "mod a;\nmod b;\npub struct Root;\nuse b::B;"),
+        ("a/mod.rs", "mod x;\npub struct A(x::X);\n#[cfg(test)]\nmod tests;"),
+        ("a/x.rs", "use super::A;\nuse crate::Root;\nuse crate::b::B;\npub struct X;"),
+        ("a/tests.rs", "use crate::b::B;"),
+        (
+            "b.rs",
+            "// crate::a::A\n/* crate::a::A */\nconst T: &str = \"crate::a::A\";\npub struct B;\n#[cfg(test)]\nuse crate::a::A;\n#[cfg(test)]\nmod tests { use crate::a::A; }",
+        ),
+    ];
+    assert_eq!(found(&files), Vec::<String>::new());
+}

@@ -193,3 +193,56 @@ fn every_row_of_the_designs_names_what_exists_and_a_test_or_a_reason() {
     let wrong = wrong(&page, ROWS);
     assert!(wrong.is_empty(), "{PAGE}:\n{}", wrong.join("\n"));
 }
+
+/// A page with one table of these rows and the counts `1, 0, 0`.
+fn page_of(rows: &str) -> String {
+    let head = "| | asked | does | held |\n|---|---|---|---|\n";
+    format!(
+        "| design | h | d | m |\n|---|---|---|---|\n| [A](#a) | 1 | 0 | 0 |\n\n## A\n\n{head}{rows}"
+    )
+}
+
+/// What the only complaint about a page says.
+fn complaint(rows: &str, count: usize) -> String {
+    let told = wrong(&page_of(rows), count);
+    assert_eq!(told.len(), 1, "{told:?}");
+    told.concat()
+}
+
+#[test]
+fn wrong_rows_of_the_designs_are_detected() {
+    let held = "`tests/it/designs.rs::wrong_rows_of_the_designs_are_detected`";
+    assert_eq!(
+        wrong(&page_of(&format!("| 1 | x | `src/lib.rs`, `view_cap` | {held} |")), 1),
+        [""; 0]
+    );
+    assert_eq!(wrong(&page_of("| 1 | x | y | no test: a dependency |"), 1), [""; 0]);
+    for (row, says) in [
+        (format!("| 2 | x | y | {held} |"), "row 1: the number is \"2\"; 1 comes next"),
+        (format!("| 1 | x | | {held} |"), "an empty cell"),
+        (format!("| 1 | x | `src/no.rs` | {held} |"), "src/no.rs does not exist"),
+        (format!("| 1 | x | `src/no.rs::go` | {held} |"), "src/no.rs is no file"),
+        (format!("| 1 | x | `src/lib.rs::go` | {held} |"), "src/lib.rs has no `fn go`"),
+        (
+            "| 1 | x | y | `tests/it/designs.rs::has_test` |".into(),
+            "has_test of tests/it/designs.rs is no test",
+        ),
+    ] {
+        let told = complaint(&row, 1);
+        assert!(told.contains(says), "{row}: {told}");
+    }
+    for (row, says) in [
+        ("no test", "name a test"),
+        ("no test: ", "say after `no test:`"),
+        ("missing: x", "[0, 0, 1]"),
+    ] {
+        let told = wrong(&page_of(&format!("| 1 | x | y | {row} |")), 1).concat();
+        assert!(told.contains(says), "{row}: {told}");
+    }
+    let row = format!("| 1 | x | y | {held} |");
+    assert!(complaint(&row, 2).contains("1 rows; the designs have 2"));
+    let short = wrong(&page_of("| 1 | x | y |"), 1).concat();
+    assert!(short.contains("3 cells; a row has four"), "{short}");
+    assert!(!has_test("#[test]\n#[ignore = \"slow\"]\nfn go() {}\n", "go"));
+    assert!(has_test("    /// Why.\n    #[tokio::test]\n    async fn go() {}\n", "go"));
+}

@@ -154,3 +154,16 @@ fn forbidden_lines_are_detected() {
     assert_eq!(offences("use crate::actor::messages;", RULES[0].forbidden), [(1, "crate::actor")]);
     assert_eq!(offences("use crate::{actor, wire};", RULES[0].forbidden), [(1, "crate::{")]);
 }
+
+#[test]
+fn comments_tests_and_longer_names_are_allowed() {
+    let scene = RULES[1].forbidden;
+    for text in [
+        "// tokio would be wrong here",
+        "let instantly = 1;",
+        "fn operand::x()",
+        "#[cfg(test)]\nmod tests { use std::time::Instant; }",
+    ] {
+        assert!(offences(text, scene).is_empty(), "{text}");
+    }
+}

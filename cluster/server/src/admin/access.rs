@@ -88,8 +88,10 @@ pub enum Denied {
 /// Why there is no usable token; the console does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
+    /// A file has no usable token.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// Both files have one token.
     #[error(
         "console.token_file and console.command_token_file hold the same token, so readers could \
          send commands; write two different tokens"

@@ -166,14 +166,12 @@ fn a_replay_of_a_gzip_recording_runs_with_another_server() {
     let file = gzipped(folder.path(), true);
     let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/station.toml");
     let server = Served::start(&["--config", station]);
-    let admin = format!("http://{}", server.console);
-    let to = ["--connect", &server.ws, "--scene", "station", "--console", &admin, "--json"];
+    let to = ["--connect", &server.ws, "--scene", "station", "--json"];
     let done =
         run_lab(&[&["load", "replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat());
     let report = assert_clean(&done);
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
-    assert!(figure(&report, "/tick_ms/max") > 0.0, "the server said how long its ticks take");
 }
 
 #[test]

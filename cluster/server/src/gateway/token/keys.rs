@@ -86,7 +86,10 @@ pub enum KeysError {
         "token.keys_file = {path:?}: holds no key for tokens; give 1 to {MAX_KEYS} keys of kind oct, RSA, EC (P-256) \
          or OKP (Ed25519), without \"use\" or with \"use\": \"sig\""
     )]
-    NoKey { path: PathBuf },
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
     /// The operating system provides no random bytes.
     #[error(transparent)]
     Random(#[from] NoRandom),

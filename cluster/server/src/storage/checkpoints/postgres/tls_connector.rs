@@ -33,20 +33,16 @@ impl MakeTlsConnect<Socket> for Secure {
     type Error = Untrusted;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Untrusted> {
+        // Asked for plain connections, too, whose host needs no name.
         let name = ServerName::try_from(domain.to_owned());
-        match (&self.0, name) {
-            (Some(tls), Ok(name)) => Ok(Handshake { connector: tls.database().into(), name }),
-            // Without certificates the settings of a connection ask for no encryption.
-            _ => Err(Untrusted::Name(domain.into())),
-        }
+        let both = self.0.as_ref().zip(name.ok());
+        let made = both.map(|(tls, name)| (tls.database().into(), name));
+        Ok(Handshake(made.ok_or_else(|| Untrusted::Name(domain.into()))))
     }
 }
 
-/// A TLS handshake in progress.
-pub struct Handshake {
-    connector: TlsConnector,
-    name: ServerName<'static>,
-}
+/// A TLS handshake that may begin; otherwise why not.
+pub struct Handshake(Result<(TlsConnector, ServerName<'static>), Untrusted>);
 
 impl TlsConnect<Socket> for Handshake {
     type Stream = Encrypted;
@@ -54,9 +50,11 @@ impl TlsConnect<Socket> for Handshake {
     type Future = BoxFuture<'static, Result<Encrypted, Untrusted>>;
 
     fn connect(self, stream: Socket) -> Self::Future {
-        let Handshake { connector, name } = self;
-        let shaken = async move { connector.connect(name, stream).await };
-        shaken.map(|done| done.map(Encrypted).map_err(|e| (&e).into())).boxed()
+        let shaken = async move {
+            let (connector, name) = self.0?;
+            connector.connect(name, stream).await.map(Encrypted).map_err(|e| (&e).into())
+        };
+        shaken.boxed()
     }
 }
 
