@@ -7,7 +7,7 @@ use crate::end_to_end::process::lab;
 #[test]
 fn actions_are_counted_once_although_worker_processes_are_killed_and_stopped() {
     let mut bench = lab(&[]);
-    bench.args(["bench", "takeover", "--faults", "4", "--workers", "2", "--json"]);
+    bench.args(["bench", "takeover", "--faults", "4", "--json"]);
     let output = bench.output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
