@@ -84,7 +84,7 @@ pub struct Trial {
     /// The time from the start to the end, seconds.
     pub seconds: f64,
     pub speed_cm_s: u32,
-    /// The greatest gain of a cheat, centimetres: [`GAIN_MAX_PERCENT`] of the distance in a minute, or in a longer
+    /// The greatest gain of a cheat, centimetres: `GAIN_MAX_PERCENT` of the distance in a minute, or in a longer
     /// trial.
     pub gain_max_cm: f64,
     /// The one-way delay and the jitter of the bad network, milliseconds.

@@ -202,7 +202,7 @@ impl Console {
         self.addr
     }
 
-    /// See [`HttpThread::stop`].
+    /// Stops serving, and waits until the thread has ended.
     pub async fn stop(self) {
         self.thread.stop().await;
     }

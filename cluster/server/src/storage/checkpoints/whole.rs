@@ -31,7 +31,7 @@ pub trait Whole: Send + Sync {
     /// The saved layouts, by scene.
     ///
     /// # Errors
-    /// [`CheckpointError`].
+    /// [`CheckpointError`](crate::storage::CheckpointError).
     async fn layouts(&self) -> Result<Vec<KeptLayout>>;
 
     /// The next players in the store's order of names, after `after`, at most `limit` and
