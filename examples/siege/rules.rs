@@ -1,5 +1,5 @@
-//! The rules of `siege`: two guilds are at war. The blue one breaks the gate of the red one's city, a watchtower warns
-//! the red one, who falls gives the other guild a point, and parties talk.
+//! The rules of `siege`: two guilds are at war. The blue guild breaks the gate of the red guild's city, and a
+//! watchtower warns the red guild. A player that falls is a point for the other guild. Parties talk.
 //!
 //! One [`Siege`] runs inside the tick of each region. Clients ask by actions that are short texts: `strike`, `hit`,
 //! `open`, `party 7`, `say hello`. The logic of one region speaks to that of another in the same way.
@@ -233,7 +233,7 @@ fn gives_way(draft: &mut Draft<'_>, gate: Known<'_>, text: &str) {
     draft.commands.announce(all, text.to_owned());
 }
 
-/// A player who falls is a point for the other guild, and begins again at the camp.
+/// The other guild has a point, and the player begins again at its camp.
 fn falls(draft: &mut Draft<'_>, me: Known<'_>) {
     let Some(guild) = me.bonds.group(GUILD) else { return };
     let falls = draft.get::<i64>(me.id, FALLS) + 1;

@@ -1,5 +1,5 @@
-"""The rules of `siege` over gRPC: two guilds are at war. The blue one breaks the gate of the red one's city, a
-watchtower warns the red one, who falls gives the other guild a point, and parties talk.
+"""The rules of `siege` over gRPC: two guilds are at war. The blue guild breaks the gate of the red guild's city, and
+a watchtower warns the red guild. A player that falls is a point for the other guild. Parties talk.
 
     python siege.py ADDRESS [TOKEN [CA]]
 
@@ -141,7 +141,7 @@ class Siege(Worker):
         self.give(0, announce=pb.Announce(plane=gate.plane, payload=text))
 
     def falls(self, me):
-        """A player who falls is a point for the other guild, and begins again at the camp."""
+        """The other guild has a point, and the player begins again at its camp."""
         guild = group(me, "guild")
         self.set(me.id, FALLS, me.properties.get(FALLS, 0) + 1)
         self.set(me.id, HP, PLAYER_HP)

@@ -212,8 +212,8 @@ fn a_guild_storms_the_city_by_rules_in_python() {
     runtime().block_on(storm(Written::InPython));
 }
 
-/// Soldiers of both guilds walk about, strike, break and open the gate and talk for a time, while a worker dies. Then
-/// they stand: each point of a banner is a fall, and each sees whom it must see.
+/// Soldiers of both guilds walk, strike, break and open the gate, and talk, while a worker dies. Then all stand: the
+/// points of the banners are the falls of the players, and every view is right.
 async fn battle(rules: Written, soldiers: usize, lasts: Duration) {
     let mut game = Game::start(rules, 2);
     let mut army = Vec::new();
@@ -263,7 +263,7 @@ fn somewhere(random: &mut Rng) -> Pos {
     }
 }
 
-/// Pairs of players of which one sees the other and not the reverse, or against the radii and the height.
+/// The pairs of players whose views are wrong: one-sided, or against the radii, the height or the cap.
 async fn wrong_views(game: &Game, army: &[Soldier]) -> Vec<String> {
     let all = game.all().await;
     let at: BTreeMap<EntityId, Pos> =
