@@ -2,7 +2,8 @@
 //! events come out.
 //!
 //! [`World`] runs one region that covers the map, without actors, sockets, threads or a clock: the
-//! caller decides when a tick ends. A server that must spread one map over several machines uses the
+//! caller decides when a tick ends. The game's rules may run inside ([`World::set_logic`]), as they do in
+//! a server's regions. A server that must spread one map over several machines uses the
 //! crate `purview-server` instead.
 //!
 //! ```
@@ -21,17 +22,18 @@
 mod entity;
 mod error;
 mod event;
+mod logic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
 use crate::scene::layout::lands_along;
 use crate::scene::messages::{
-    Asker, Bond, Command, CommandId, CommandResult, Effect, GroupMessage, Input, KeptBonds,
-    MAX_ACTION_BYTES, MAX_BONDS, MAX_MESSAGE_BYTES, MessageId, NamedBond, Order, Recipients,
-    SetProperty, Spawn,
+    Asker, Bond, Command, CommandId, Effect, Input, KeptBonds, MAX_ACTION_BYTES, MAX_BONDS,
+    MAX_MESSAGE_BYTES, NamedBond, Order, Recipients, SetProperty, Spawn,
 };
 use crate::scene::properties::{
     APPEARANCE, MAX_ENTITY_BYTES, Properties, PropertyId, PropertyRefusal, Schema, Value,
@@ -101,8 +103,8 @@ impl WorldBuilder {
         let mut region = region.ok_or_else(|| WorldError::Scene(Vec::new()))?;
         region.set_only_region();
         let (entities, effects) = (BTreeMap::new(), Vec::new());
-        let (tick, last_id, messages, commanded) = (Tick(0), 0, 0, Vec::new());
-        Ok(World { scene, region, tick, last_id, entities, effects, messages, commanded })
+        let (tick, last_id, sent, commanded) = (Tick(0), Arc::default(), 0, Vec::new());
+        Ok(World { scene, region, tick, last_id, entities, effects, sent, commanded })
     }
 }
 
@@ -112,14 +114,16 @@ pub struct World {
     scene: Arc<Scene>,
     region: Region,
     tick: Tick,
-    last_id: u64,
-    /// All entities with their kinds, and of players the number of the last input of the client.
+    /// The last id of an entity: logic takes ids, too.
+    last_id: Arc<AtomicU64>,
+    /// All entities but the scene's contents with their kinds, and of players the number of the last input of the
+    /// client.
     entities: BTreeMap<EntityId, (Kind, Option<Seq>)>,
     effects: Vec<Effect>,
-    /// Messages for groups so far.
-    messages: u64,
+    /// Messages for groups, and orders for the scene, so far.
+    sent: u64,
     /// The entities of the commands that were given for the next tick, in order.
-    commanded: Vec<EntityId>,
+    commanded: Vec<Option<EntityId>>,
 }
 
 impl World {
@@ -164,8 +168,7 @@ impl World {
             properties.begin_with(APPEARANCE, Value::binary(&appearance)?);
         }
         self.check_properties(kind, &properties)?;
-        self.last_id += 1;
-        let id = EntityId(self.last_id);
+        let id = EntityId(self.last_id.fetch_add(1, Relaxed) + 1);
         let player = kind == Kind::PLAYER;
         let rings = sight.unwrap_or(self.scene.spec.range);
         let sight = ViewLimits { rings, cap: view_cap };
@@ -292,10 +295,7 @@ impl World {
 
     fn tell_group(&mut self, to: Recipients, payload: Bytes) -> Result<(), WorldError> {
         check_len("a message", &payload, MAX_MESSAGE_BYTES)?;
-        self.messages += 1;
-        let id = MessageId { sender: 0, number: self.messages };
-        let sent_ms = self.tick.0.saturating_mul(self.scene.tick_ms.into());
-        self.handle(Input::Group(Box::new(GroupMessage { id, to, payload, sent_ms })));
+        self.send_group(to, payload);
         Ok(())
     }
 
@@ -329,25 +329,16 @@ impl World {
         Ok(())
     }
 
-    /// Ends a tick: applies what was asked for, and tells every player's changes, in the order of the
-    /// players' ids.
+    /// Ends a tick: applies what was asked for, calls the logic, and tells every player's changes, in the order of the
+    /// players' ids, and what the logic has created and removed.
     pub fn tick(&mut self) -> Vec<Event> {
         self.tick = Tick(self.tick.0 + 1);
         self.region.tick(self.tick, &mut self.effects);
         let mut events = Vec::new();
-        for effect in self.effects.drain(..) {
-            match effect {
-                Effect::Frames(batch) => {
-                    event::tell(&batch, &mut events);
-                    self.region.recycle(batch);
-                }
-                Effect::Answer(_, CommandResult { id, result: Err(why) }) => {
-                    let at = usize::try_from(id.number).ok().and_then(|at| self.commanded.get(at));
-                    events.extend(at.map(|entity| Event::OrderRefused { entity: *entity, why }));
-                }
-                // One region has no neighbours, and the caller is the clients.
-                _ => {}
-            }
+        self.note_logic(&mut events);
+        while !self.effects.is_empty() {
+            let effects = std::mem::take(&mut self.effects);
+            effects.into_iter().for_each(|effect| self.carry_out(effect, &mut events));
         }
         self.commanded.clear();
         events
@@ -377,7 +368,7 @@ impl World {
     /// Gives a command. What the rules refuse at the tick comes back as an event.
     fn command(&mut self, command: Command) {
         let number = self.commanded.len() as u64;
-        self.commanded.extend(command.entity());
+        self.commanded.push(command.entity());
         let id = CommandId { from: Asker::Process(0), number };
         self.handle(Input::command(id, command));
     }
@@ -387,13 +378,17 @@ impl World {
     }
 
     fn check_id(&self, id: EntityId) -> Result<(), WorldError> {
-        let known = self.entities.contains_key(&id);
-        if known { Ok(()) } else { Err(WorldError::UnknownEntity(id)) }
+        self.kind_of(id).map(drop).ok_or(WorldError::UnknownEntity(id))
     }
 
     fn schema_of(&self, id: EntityId) -> Result<&Schema, WorldError> {
-        let kind = self.entities.get(&id).map(|(kind, _)| *kind);
+        let kind = self.kind_of(id);
         kind.and_then(|kind| self.scene.schema(kind)).ok_or(WorldError::UnknownEntity(id))
+    }
+
+    fn kind_of(&self, id: EntityId) -> Option<Kind> {
+        let content = || Some(self.region.known(id).filter(|_| id.content().is_some())?.kind);
+        self.entities.get(&id).map(|(kind, _)| *kind).or_else(content)
     }
 
     fn check_properties(&self, kind: Kind, properties: &Properties) -> Result<(), WorldError> {

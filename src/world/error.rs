@@ -21,6 +21,9 @@ pub enum WorldError {
         /// The last kind of the scene.
         last: u8,
     },
+    /// A command creates or removes an entity.
+    #[error("entities are added by `World::add` and removed by `World::remove`")]
+    NotByCommand,
     /// The position is outside the map.
     #[error(
         "{pos:?} is outside the map of {width_cm} cm x {depth_cm} cm and heights within {height_limit_cm} cm of 0"

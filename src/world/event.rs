@@ -3,10 +3,12 @@
 use bytes::Bytes;
 
 use crate::scene::messages::{
-    CommandError, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal, Told,
+    CommandError, Entering, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal, Told,
+    TrajectoryUpdate,
 };
+use crate::scene::movement::{Own, Trajectory};
 use crate::scene::properties::{PropertyId, Value};
-use crate::scene::{EntityId, Facing, Pos, Seq};
+use crate::scene::{EntityId, Facing, Kind, Pos, Seq};
 
 /// What a viewer has to know after a tick. Only players view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,25 @@ pub enum Event {
         subject: EntityId,
         /// Its position.
         pos: Pos,
+    },
+    /// The subject walks, or has stopped, where moves are judged: told once, until its next trajectory, and when a
+    /// viewer begins to see it.
+    Walks {
+        /// The player that sees.
+        viewer: EntityId,
+        /// The entity that walks.
+        subject: EntityId,
+        /// Where it is at any time from now on.
+        trajectory: Trajectory,
+        /// The way it faces.
+        facing: Facing,
+    },
+    /// A player's own movement, where moves are judged: its client follows it if the number of the correction is new.
+    Own {
+        /// The player.
+        player: EntityId,
+        /// Its movement.
+        own: Box<Own>,
     },
     /// The subject faces another way, and did no more. Told as moves are.
     Turned {
@@ -82,10 +103,22 @@ pub enum Event {
         /// The reason.
         why: Refusal,
     },
-    /// A call could not be carried out at the tick, and changed nothing.
-    OrderRefused {
+    /// The logic has created an entity.
+    Created {
         /// The entity.
         entity: EntityId,
+        /// Its kind.
+        kind: Kind,
+    },
+    /// The logic has removed an entity, or has ended a player's session.
+    Removed {
+        /// The entity.
+        entity: EntityId,
+    },
+    /// A call could not be carried out at the tick, and changed nothing.
+    OrderRefused {
+        /// The entity; `None`: the command was for the scene.
+        entity: Option<EntityId>,
         /// The reason.
         why: CommandError,
     },
@@ -95,14 +128,22 @@ pub enum Event {
 pub(super) fn tell(batch: &FrameBatch, events: &mut Vec<Event>) {
     for frame in &batch.sessions {
         let viewer = EntityId(frame.session.0);
-        let [enters, moves, _, turns, acts, properties, _] = batch.refs_of(frame);
+        let [enters, moves, walks, turns, acts, properties, _] = batch.refs_of(frame);
         let left = batch.leaves_of(frame).iter();
         events.extend(left.map(|subject| Event::Left { viewer, subject: *subject }));
-        events.extend(
-            enters
-                .iter()
-                .map(|i| Event::Entered { viewer, subject: batch.entering[*i as usize].id }),
-        );
+        for i in enters {
+            let Entering { id: subject, trajectory, facing, .. } = batch.entering[*i as usize];
+            events.push(Event::Entered { viewer, subject });
+            let walks = |trajectory| Event::Walks { viewer, subject, trajectory, facing };
+            events.extend(trajectory.map(walks));
+        }
+        events.extend(walks.iter().map(|i| {
+            let TrajectoryUpdate { id: subject, trajectory, facing, .. } =
+                batch.trajectories[*i as usize];
+            Event::Walks { viewer, subject, trajectory, facing }
+        }));
+        let own = batch.own_of(frame).map(|own| Box::new(*own));
+        events.extend(own.map(|own| Event::Own { player: viewer, own }));
         events.extend(moves.iter().map(|i| {
             let Moving { id: subject, pos, .. } = batch.moving[*i as usize];
             Event::Moved { viewer, subject, pos }

@@ -29,7 +29,7 @@ const ENTER: i32 = 700;
 const LEAVE: i32 = 900;
 
 pub type Events = Arc<Mutex<Vec<(RegionId, LogicEvent)>>>;
-pub type Act = Box<dyn FnMut(&Region, &[LogicEvent], &mut Commands) + Send>;
+pub type Act = Box<dyn FnMut(&Region, &[LogicEvent], &mut Commands) + Send + Sync>;
 
 /// Notes every event, and does what a test wants.
 struct Logic {

@@ -6,10 +6,14 @@ use std::sync::{Arc, Mutex};
 use crate::support::Rng;
 use crate::support::touches::{Touches, with_properties};
 use crate::support::world::World;
-use purview::scene::messages::{Bond, EntityAction, Input, Order};
+use purview::scene::messages::{Bond, EntityAction, Input, LogicEvent, Order};
+use purview::scene::properties::Properties;
+use purview::scene::region::{Commands, GameLogic, Known};
 use purview::scene::spec::{BondSpec, CrowdSpec, KindSpec, LayerSpec, Rates};
 use purview::scene::workers::{Task, Workers};
-use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Visibility};
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, Region, SceneSpec, SessionId, Visibility,
+};
 
 const SIDE: i32 = 6_400;
 
@@ -99,8 +103,49 @@ fn disturb(w: &mut World, rng: &mut Rng) {
     }
 }
 
+/// Coins that roll and ring beside players, and become more or fewer: each by itself.
+struct Coins;
+
+impl GameLogic for Coins {
+    fn tick(&mut self, _: &Region, _: &[LogicEvent], _: &mut Commands) {}
+
+    fn kinds_of_each(&self) -> &[Kind] {
+        &[Kind(1)]
+    }
+
+    fn each(&self, region: &Region, coin: Known<'_>, commands: &mut Commands) {
+        let players = region.within(coin.plane, Kind::PLAYER, coin.pos, 300).len() as i32;
+        let mut rng = Rng::new(coin.id.0 ^ (region.current_tick().0 << 32));
+        match rng.below(40) {
+            0 => drop(commands.act(coin.id, format!("{players}"))),
+            1 => {
+                drop(commands.spawn(coin.kind, coin.plane, place(&mut rng), Properties::default()))
+            }
+            2 => drop(commands.despawn(coin.id)),
+            _ => {
+                let x = (coin.pos.x + rng.range(-50, 50) + players).clamp(0, SIDE - 1);
+                commands.place(coin.id, Pos { x, ..coin.pos });
+            }
+        }
+    }
+}
+
+fn let_coins_roll(w: &mut World, coins: i32, rng: &mut Rng) {
+    for (n, region) in w.regions.iter_mut().enumerate() {
+        let mut next = (n as u64 + 1) * 1_000_000;
+        let ids = move || {
+            next += 1;
+            Some(EntityId(next))
+        };
+        region.set_logic(Box::new(Coins), Box::new(ids));
+    }
+    for _ in 0..coins {
+        w.spawn(Kind(1), Plane(0), place(rng), RangeSet::FULL, None);
+    }
+}
+
 /// Every effect of a history, with so many threads for each region.
-fn effects(spec: SceneSpec, seed: u64, threads: usize) -> Vec<String> {
+fn effects(spec: SceneSpec, seed: u64, threads: usize, coins: i32) -> Vec<String> {
     let mut w = World::new(spec, seed);
     let workers: Arc<dyn Workers> = Arc::new(Threads(threads));
     w.regions.iter_mut().for_each(|region| region.set_workers(workers.clone()));
@@ -113,6 +158,9 @@ fn effects(spec: SceneSpec, seed: u64, threads: usize) -> Vec<String> {
     for _ in 0..60 {
         w.spawn(Kind(1), Plane(0), place(&mut rng), RangeSet::FULL, None);
     }
+    if coins > 0 {
+        let_coins_roll(&mut w, coins, &mut rng);
+    }
     for _ in 0..20 {
         w.step();
         disturb(&mut w, &mut rng);
@@ -121,12 +169,12 @@ fn effects(spec: SceneSpec, seed: u64, threads: usize) -> Vec<String> {
     w.log.unwrap_or_default()
 }
 
-fn same_with_any_number_of_threads(spec: &SceneSpec, seeds: u64) {
+fn same_with_any_number_of_threads(spec: &SceneSpec, seeds: u64, coins: i32) {
     for seed in 0..seeds {
-        let one = effects(spec.clone(), seed, 1);
+        let one = effects(spec.clone(), seed, 1, coins);
         assert!(one.len() > 20, "seed {seed}: too few effects to show anything");
         for threads in [2, 3, 8] {
-            let many = effects(spec.clone(), seed, threads);
+            let many = effects(spec.clone(), seed, threads, coins);
             assert_eq!(one.len(), many.len(), "seed {seed}, {threads} threads");
             for (one, many) in one.iter().zip(&many) {
                 assert_eq!(one, many, "seed {seed}, {threads} threads");
@@ -137,18 +185,18 @@ fn same_with_any_number_of_threads(spec: &SceneSpec, seeds: u64) {
 
 #[test]
 fn effects_are_the_same_with_any_number_of_threads_with_patches() {
-    same_with_any_number_of_threads(&scene(Visibility::Patches, 1), 2);
+    same_with_any_number_of_threads(&scene(Visibility::Patches, 1), 2, 0);
 }
 
 #[test]
 fn effects_are_the_same_with_any_number_of_threads_with_circles() {
     let circle = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
-    same_with_any_number_of_threads(&scene(circle, 1), 2);
+    same_with_any_number_of_threads(&scene(circle, 1), 2, 0);
 }
 
 #[test]
 fn effects_are_the_same_with_any_number_of_threads_across_borders() {
-    same_with_any_number_of_threads(&scene(Visibility::Patches, 2), 2);
+    same_with_any_number_of_threads(&scene(Visibility::Patches, 2), 2, 0);
 }
 
 /// With the crowd tier, a budget for each client, and properties for several audiences.
@@ -156,5 +204,15 @@ fn effects_are_the_same_with_any_number_of_threads_across_borders() {
 fn frames_are_the_same_with_any_number_of_threads_whatever_they_tell() {
     let crowd = Some(CrowdSpec { max: 40, interval: 2 });
     let spec = SceneSpec { crowd, egress_bits_s: 200_000, ..scene(Visibility::Patches, 1) };
-    same_with_any_number_of_threads(&with_properties(spec), 2);
+    same_with_any_number_of_threads(&with_properties(spec), 2, 0);
+}
+
+/// With rules by entity, in two regions that hand the coins over to each other.
+#[test]
+fn what_rules_by_entity_command_is_the_same_with_any_number_of_threads() {
+    let counted =
+        |log: &[String]| log.iter().filter(|effect| effect.contains("acting: [(")).count();
+    let spec = scene(Visibility::Patches, 2);
+    assert!(counted(&effects(spec.clone(), 0, 1, 500)) > 10, "coins ring");
+    same_with_any_number_of_threads(&spec, 2, 500);
 }

@@ -1,5 +1,7 @@
 //! The embedded world: it tells what a region tells, and refuses what a region drops in silence.
 
+mod logic;
+
 use purview::scene::messages::{
     CommandError, MAX_ACTION_BYTES, MessageKind, NamedBond, Order, Refusal,
 };
@@ -165,7 +167,7 @@ fn a_call_that_is_refused_at_the_tick_is_told_with_its_entity() {
         _ => None,
     });
     let full = CommandError::Order(Refusal::Property(PropertyRefusal::Full));
-    assert_eq!(refused.collect::<Vec<_>>(), [(ann, full)]);
+    assert_eq!(refused.collect::<Vec<_>>(), [(Some(ann), full)]);
 }
 
 #[test]

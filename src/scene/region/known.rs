@@ -69,19 +69,20 @@ impl Region {
     /// The entities of a kind that live here, in an order that depends on nothing but
     /// what has happened to them.
     pub fn lives_here(&self, kind: Kind) -> impl Iterator<Item = Known<'_>> + '_ {
-        let slots = self.entities.slots().filter(move |slot| {
-            let body = self.entities.body(*slot);
-            body.is_real() && body.kind == kind && self.asleep_until(*slot).is_none()
-        });
+        let slots = self.resident_slots().filter(move |s| self.entities.body(*s).kind == kind);
         slots.map(|slot| self.known_at(slot))
     }
 
     /// All entities that live here, in the same order.
     pub fn residents(&self) -> impl Iterator<Item = Known<'_>> + '_ {
-        let slots = self.entities.slots().filter(|slot| {
-            self.entities.body(*slot).is_real() && self.asleep_until(*slot).is_none()
-        });
-        slots.map(|slot| self.known_at(slot))
+        self.resident_slots().map(|slot| self.known_at(slot))
+    }
+
+    /// The slots of all entities that live here.
+    pub(super) fn resident_slots(&self) -> impl Iterator<Item = u32> + '_ {
+        let lives_here =
+            |slot: &u32| self.entities.body(*slot).is_real() && self.asleep_until(*slot).is_none();
+        self.entities.slots().filter(lives_here)
     }
 
     /// Entities that have come from other regions and live here from the next tick on.
@@ -101,7 +102,7 @@ impl Region {
         })
     }
 
-    fn known_at(&self, slot: u32) -> Known<'_> {
+    pub(super) fn known_at(&self, slot: u32) -> Known<'_> {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let viewer = self.views.get(body.viewer).filter(|_| body.is_real());
         let bound = viewer.map(|viewer| viewer.other_bonds.at);

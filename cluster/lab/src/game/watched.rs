@@ -2,11 +2,11 @@
 //!
 //! The judges of the simulator and of servers in this process stand behind a [`Watcher`].
 
-use purview::scene::Region;
 use purview::scene::messages::LogicEvent;
-use purview::scene::region::{Commands, GameLogic};
+use purview::scene::region::{Commands, GameLogic, Known};
+use purview::scene::{Kind, Region};
 
-pub trait Watcher: Send {
+pub trait Watcher: Send + Sync {
     /// The rules are about to be told these events.
     fn told(&mut self, region: &Region, events: &[LogicEvent]);
 
@@ -20,6 +20,14 @@ pub struct Watched<W> {
 }
 
 impl<W: Watcher> GameLogic for Watched<W> {
+    fn kinds_of_each(&self) -> &[Kind] {
+        self.rules.kinds_of_each()
+    }
+
+    fn each(&self, region: &Region, entity: Known<'_>, commands: &mut Commands) {
+        self.rules.each(region, entity, commands);
+    }
+
     fn closed(&mut self, region: &Region) {
         self.rules.closed(region);
     }

@@ -21,7 +21,7 @@ use crate::scene::views::{KeptBonds, NamedBond, Relation};
 use crate::scene::{Account, EntityId, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
-pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send>;
+pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send + Sync>;
 
 /// A command as the logic gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,7 @@ pub struct Commands {
     tick: Tick,
     /// The number of the first one.
     first: u64,
+    /// `None`: these are of one part of the entities, and have neither numbers nor new ids so far.
     ids: Option<NewEntities>,
 }
 
@@ -73,6 +74,25 @@ impl Commands {
     pub(super) fn new_number(&mut self, tick: Tick) -> u64 {
         self.first = self.first.max(tick.0 << NUMBERS) + 1;
         self.first - 1
+    }
+
+    /// No commands yet, for a part of the entities.
+    pub(super) fn part(&self) -> Commands {
+        Commands { tick: self.tick, ..Commands::default() }
+    }
+
+    /// The commands of a part come next. New entities have ids from now on.
+    pub(super) fn append(&mut self, mut part: Commands) {
+        for given in &mut part.commands {
+            if let Command::Spawn(spawn) = &mut given.command {
+                spawn.id = self.new_id();
+            }
+        }
+        self.commands.append(&mut part.commands);
+    }
+
+    fn new_id(&mut self) -> EntityId {
+        self.ids.as_mut().and_then(|ids| ids()).unwrap_or(EntityId::NONE)
     }
 
     /// Takes all commands with their numbers.
@@ -106,7 +126,7 @@ impl Commands {
     /// Gives a command for a batch of a worker; its number.
     pub fn give_for(&mut self, command: Command, asked: Option<Asked>, held: bool) -> u64 {
         self.commands.push(Given { command, asked, held, tick: self.tick, by_subject: None });
-        self.first + self.commands.len() as u64 - 1
+        self.ids.as_ref().map_or(0, |_| self.first + self.commands.len() as u64 - 1)
     }
 
     /// Creates an entity without a client; its id. Where no id is left the id is 0, and the command is refused.
@@ -117,7 +137,7 @@ impl Commands {
         pos: Pos,
         properties: Properties,
     ) -> EntityId {
-        let id = self.ids.as_mut().and_then(|ids| ids()).unwrap_or(EntityId::NONE);
+        let id = self.new_id();
         let (sight, facing) = (ViewLimits::FULL, Facing::EAST);
         let (session, bonds) = (None, KeptBonds::default());
         let spawn = Spawn {

@@ -8,6 +8,7 @@ mod apply;
 mod by_subject;
 mod commands;
 mod draft;
+mod each;
 mod outbox;
 mod search;
 
@@ -20,13 +21,13 @@ pub use self::draft::Draft;
 use self::outbox::is_entry;
 pub use self::outbox::{Outbox, SavedOutbox};
 use self::search::Searches;
-use super::Region;
+use super::{Known, Region};
 use crate::scene::messages::SentCommand;
 use crate::scene::messages::UNANSWERED_TICKS;
 use crate::scene::messages::{Asked, Asker, Command, CommandError, CommandId, CommandResult};
 use crate::scene::messages::{Effect, EnterCause, Input, LeaveCause, LogicEvent, Mark};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, Tick};
+use crate::scene::{EntityId, Kind, Tick};
 
 /// The rules of a game, one value for each region.
 ///
@@ -37,10 +38,22 @@ use crate::scene::{EntityId, Tick};
 ///
 /// A call is a part of the tick: it must be quick, and must not wait, read a clock or draw randomness except from
 /// the tick and its own state, so that a simulation repeats. A call that panics ends the region's actor.
-pub trait GameLogic: Send {
+pub trait GameLogic: Send + Sync {
     /// Reads what has happened since the last call, in order, and gives commands, which are applied at once, in
     /// order. `region` answers questions about entities that are known here, ghosts too.
     fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands);
+
+    /// The kinds of the entities for which [`GameLogic::each`] is called.
+    fn kinds_of_each(&self) -> &[Kind] {
+        &[]
+    }
+
+    /// The rules of one entity, for those that need no other entity's: called after [`GameLogic::tick`] for every
+    /// entity of [`GameLogic::kinds_of_each`] that lives here, on several threads where the region has them
+    /// ([`Region::set_workers`]). Its commands follow those of the tick, in the order of [`Region::residents`],
+    /// whatever the number of threads. They have no numbers so far, and new entities no ids: what gives them
+    /// returns 0.
+    fn each(&self, _region: &Region, _entity: Known<'_>, _commands: &mut Commands) {}
 
     /// The tick is over: all that was commanded in it is done. What has happened since the call is
     /// [`Region::untold`], and is told in the next one.
@@ -165,7 +178,7 @@ impl Region {
             commands: Commands::new(ids),
             sent: BTreeMap::new(),
             searches: Searches::default(),
-            is_only_region: false,
+            is_only_region: self.logic.is_only_region,
             durable: self.logic.durable,
             origin: Origin { lost_since, saved: Vec::new() },
         };
@@ -243,6 +256,7 @@ impl Region {
         self.logic.called = true;
         commands.begin(self.clock.tick());
         logic.tick(self, &events, &mut commands);
+        self.call_each(&*logic, &mut commands);
         events.clear();
         self.logic.events.append(&mut events);
         let given = commands.drain();
