@@ -1,4 +1,4 @@
-//! A region's actor is asked to leave by a caller that gives up waiting.
+//! A region's actor is asked to leave by a caller that gives up waiting, or cannot reach another region for a time.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +11,7 @@ use purview::actor::region::metrics::RegionMetrics;
 use purview::actor::region::migration::depart::{Depart, Departing};
 use purview::actor::region::{Clock, RegionActor};
 use purview::scene::messages::{Input, Recovered};
+use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::spec::LayerSpec;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
 
@@ -25,6 +26,18 @@ pub struct Elsewhere {
     /// The other region has no room; at the first attempt this departure is given up.
     gives_up: Mutex<Option<Departing>>,
     pub is_full: Mutex<bool>,
+}
+
+impl Elsewhere {
+    /// Which of its questions were answered.
+    fn answers(&self) -> Vec<Epoch> {
+        let took = self.took.lock().unwrap();
+        let answers = took.iter().filter_map(|msg| match &msg.input {
+            Input::Claims(claims) => claims.answer,
+            _ => None,
+        });
+        answers.collect()
+    }
 }
 
 impl RemoteRegion for Elsewhere {
@@ -103,12 +116,7 @@ fn a_region_stays_if_the_caller_gives_up_while_it_leaves() {
         assert!(matches!(directory.region(HERE), Some(RegionAddress::Here(_))), "and can be found");
         *elsewhere.is_full.lock().unwrap() = false;
         region.send(question(6)).await.unwrap();
-        let took = elsewhere.took.lock().unwrap();
-        let answers = took.iter().filter_map(|msg| match &msg.input {
-            Input::Claims(claims) => claims.answer,
-            _ => None,
-        });
-        assert_eq!(answers.collect::<Vec<_>>(), [Epoch(5), Epoch(6)], "nothing is lost");
+        assert_eq!(elsewhere.answers(), [Epoch(5), Epoch(6)], "nothing is lost");
         assert!(elsewhere.passed.lock().unwrap().is_empty(), "nothing is forwarded");
     });
 }
@@ -141,4 +149,24 @@ fn a_region_stays_if_no_caller_waits_any_more() {
         region.send(depart).await.unwrap();
         assert_eq!(tick(&region, 2).await, Tick(2));
     });
+}
+
+/// Its address is not known while it moves, or until it has its next owner.
+#[test]
+fn what_is_for_a_region_without_an_address_waits_for_it() {
+    System::new().block_on(async {
+        let (directory, region) = region();
+        let elsewhere = Arc::new(Elsewhere::default());
+        region.send(question(5)).await.unwrap();
+        tick(&region, 1).await;
+        directory.set_region(ELSEWHERE, Some(RegionAddress::Remote(elsewhere.clone())));
+        tick(&region, 2).await;
+        assert_eq!(elsewhere.answers(), [Epoch(5)]);
+    });
+}
+
+#[test]
+fn these_tests_notice_bugs() {
+    let waits = what_is_for_a_region_without_an_address_waits_for_it;
+    assert!(is_noticed_by(Mutant::NowhereLost, waits));
 }

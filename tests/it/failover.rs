@@ -13,10 +13,11 @@ use crate::support::{histories, seeds, seeds_are_given, whose};
 use crate::support::{newcomer, presented_by};
 use bytes::Bytes;
 use purview::scene::messages::{
-    Bond, Claim, Claims, Effect, EntityAction, Handoff, Input, KeptBonds, NamedBond, Notice, Order,
-    Presented, Recovered, Resume, ResumeFor, Spawn,
+    Bond, Claim, Claims, Destination, Effect, EntityAction, Handoff, Input, KeptBonds, NamedBond,
+    Notice, Order, Presented, Recovered, Resume, ResumeFor, Spawn,
 };
 use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
+use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::properties::Properties;
 use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
@@ -651,6 +652,46 @@ fn a_question_about_an_arriving_player_is_answered_when_it_arrives() {
     assert_eq!([told(older, 1), told(older, 90)], [Some(vec![here]), Some(vec![here])]);
     assert_eq!(told(handoff.epoch.next(), 1), None, "the player has moved on there");
     assert_eq!(told(older, 110), None, "a player unclaimed for so long has left");
+}
+
+/// A handoff that a dead process has left unacknowledged comes again, when the player has long gone on.
+#[test]
+fn a_late_handoff_of_a_player_that_has_gone_on_is_not_taken() {
+    let (w, ..) = pair_of_players();
+    let (session, number) = (SessionId(5), Seq(2));
+    let handoff = a_handoff(&w, session);
+    let id = handoff.state.id;
+    let (mut region, mut fx) = (Region::new(w.scene.clone(), NEXT).unwrap(), Vec::new());
+    region.handle(Input::Handoff(handoff.clone()), &mut fx);
+    region.tick(Tick(100), &mut fx);
+    let to = Destination {
+        scene: w.scene.id,
+        region: DEAD,
+        plane: Plane(0),
+        pos: Pos::ground(500, 500),
+    };
+    let (order, handle) = (Order::Teleport(to), Default::default());
+    region.handle(Input::Client { id, session, seq: number, order, handle }, &mut fx);
+    (101..110).for_each(|n| region.tick(Tick(n * 11), &mut fx));
+    let is_handed_on =
+        |effect: &Effect| matches!(effect, Effect::Handoff(DEAD, on) if on.epoch > handoff.epoch);
+    assert!(fx.iter().any(is_handed_on) && region.acting_players().count() == 0);
+    region.handle(Input::Handoff(handoff.clone()), &mut fx);
+    (110..120).for_each(|n| region.tick(Tick(n * 11), &mut fx));
+    assert_eq!(region.acting_players().count(), 0, "it acts where it has gone on from");
+}
+
+#[test]
+fn these_tests_notice_bugs() {
+    let late = a_late_handoff_of_a_player_that_has_gone_on_is_not_taken;
+    assert!(is_noticed_by(Mutant::LateHandoff, late));
+    assert!(is_noticed_by(Mutant::HandedTwice, late));
+    let asked = a_question_about_an_arriving_player_is_answered_when_it_arrives;
+    assert!(is_noticed_by(Mutant::AskedEarly, asked));
+    let former = a_handoff_by_a_former_owner_is_not_accepted;
+    assert!(is_noticed_by(Mutant::AnyEpoch, former));
+    let back = back::an_entity_handed_over_again_lives_on_where_the_lineage_is_later;
+    assert!(is_noticed_by(Mutant::KeptByOlder, back));
 }
 
 /// Found by simulation: a client had resumed and left. A region that had died since handed its

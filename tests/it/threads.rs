@@ -117,11 +117,12 @@ impl GameLogic for Coins {
         let players = region.within(coin.plane, Kind::PLAYER, coin.pos, 300).len() as i32;
         let mut rng = Rng::new(coin.id.0 ^ (region.current_tick().0 << 32));
         match rng.below(40) {
-            0 => drop(commands.act(coin.id, format!("{players}"))),
+            0 => _ = commands.act(coin.id, format!("{players}")),
             1 => {
-                drop(commands.spawn(coin.kind, coin.plane, place(&mut rng), Properties::default()))
+                let at = place(&mut rng);
+                commands.spawn(coin.kind, coin.plane, at, Properties::default());
             }
-            2 => drop(commands.despawn(coin.id)),
+            2 => _ = commands.despawn(coin.id),
             _ => {
                 let x = (coin.pos.x + rng.range(-50, 50) + players).clamp(0, SIDE - 1);
                 commands.place(coin.id, Pos { x, ..coin.pos });

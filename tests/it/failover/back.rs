@@ -35,7 +35,7 @@ fn handed_to(to: RegionId, fx: &[Effect]) -> Vec<Handoff> {
 /// the player had been handed over. The region that had never heard of that restored the player
 /// under a lower epoch than the player had had meanwhile.
 #[test]
-fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
+pub fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     let (w, ..) = pair_of_players();
     let handoff = *a_handoff(&w, SessionId(5));
     let (id, later) = (handoff.state.id, Epoch(9));

@@ -14,25 +14,28 @@ use purview::scene::mutants::{Mutant, every};
 use purview_lab::sim::mutation::finds_its_bug;
 use purview_lab::sim::schedule::Schedule;
 
-/// Bugs that no run is known to find since the numbers of entities come from joins: they were found before, most of
-/// them by one seed of thousands.
-const OPEN: [Mutant; 11] = [
-    Mutant::NowhereLost,
-    Mutant::AnyEpoch,
-    Mutant::LateHandoff,
-    Mutant::HandedTwice,
-    Mutant::OwnerPassedOver,
-    Mutant::RunsTwice,
-    Mutant::AheadSilent,
-    Mutant::ThresholdOutdated,
-    Mutant::AskedEarly,
-    Mutant::KeptByOlder,
-    Mutant::Disowned,
+/// Bugs that no run is known to find, most of which were found by one seed of thousands before the numbers of entities
+/// came from joins: a test beside the protocol notices each.
+const BY_TESTS: [(Mutant, &str); 10] = [
+    (Mutant::NowhereLost, "tests/it/departing.rs"),
+    (Mutant::AnyEpoch, "tests/it/failover.rs"),
+    (Mutant::LateHandoff, "tests/it/failover.rs"),
+    (Mutant::HandedTwice, "tests/it/failover.rs"),
+    (Mutant::OwnerPassedOver, "src/scene/player/tests/resumption.rs"),
+    (Mutant::RunsTwice, "cluster/server/src/node/migration/tests.rs"),
+    (Mutant::AheadSilent, "src/scene/region/border/inbound.rs"),
+    (Mutant::ThresholdOutdated, "src/scene/region/border/inbound.rs"),
+    (Mutant::AskedEarly, "tests/it/failover.rs"),
+    (Mutant::KeptByOlder, "tests/it/failover.rs"),
 ];
+
+/// A bug of several processes and threads, in which no mutant can be set: without it
+/// `nodes::late_news::a_process_that_all_others_have_dropped_ends_whatever_the_store_says` passes.
+const OF_PROCESSES: Mutant = Mutant::Disowned;
 
 /// Every bug that has a run.
 fn with_run() -> impl Iterator<Item = Mutant> {
-    every().filter(|bug| !OPEN.contains(bug))
+    every().filter(|bug| *bug != OF_PROCESSES && BY_TESTS.iter().all(|(of, _)| of != bug))
 }
 
 fn folder() -> PathBuf {
@@ -58,6 +61,17 @@ fn every_deliberate_bug_has_a_run_and_every_run_a_bug() {
     let of_bugs: BTreeSet<String> = with_run().map(|bug| format!("{bug:?}.toml")).collect();
     assert_eq!(files.collect::<BTreeSet<_>>(), of_bugs);
     assert!(with_run().all(|bug| run_of(bug).finds == Some(bug)));
+}
+
+#[test]
+fn every_deliberate_bug_without_a_run_is_noticed_by_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (bug, file) in BY_TESTS {
+        let text =
+            std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let call = format!("is_noticed_by(Mutant::{bug:?},");
+        assert!(text.contains(&call), "{file} has no test that notices {bug:?}");
+    }
 }
 
 macro_rules! quarters {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::scene::messages::{Resume, ResumeFor, Resumed};
+use crate::scene::mutants::{Mutant, is_noticed_by};
 
 const FAR: RegionId = RegionId(9);
 
@@ -242,6 +243,12 @@ fn a_player_that_an_owner_before_has_found_is_presented_to_the_next_one() {
     b.say(back());
     b.input(PlayerInput::Owner(FIRST, Epoch(9)));
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"], "it is elsewhere");
+}
+
+#[test]
+fn these_tests_notice_bugs() {
+    let presented = a_player_that_an_owner_before_has_found_is_presented_to_the_next_one;
+    assert!(is_noticed_by(Mutant::OwnerPassedOver, presented));
 }
 
 const BOB: SubjectHash = SubjectHash::new([2; 16]);

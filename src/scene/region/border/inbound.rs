@@ -331,3 +331,64 @@ impl Inbound {
         Some(n.id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::layout::PlaneGroup;
+    use crate::scene::messages::GhostChange;
+    use crate::scene::mutants::is_noticed_by;
+    use crate::scene::{Facing, Pos, Rect};
+
+    const NEIGHBOUR: RegionId = RegionId(1);
+    const SINCE: Epoch = Epoch(3);
+    const GHOST: EntityId = EntityId(7);
+
+    fn inbound() -> Inbound {
+        let rect = Rect { x0: 0, z0: 0, x1: 100, z1: 100 };
+        Inbound::new(&[RegionEntry { id: NEIGHBOUR, rect, epoch: SINCE, group: PlaneGroup(0) }])
+    }
+
+    /// A batch of the neighbour that says this of the ghost's threshold.
+    fn batch(tick: u64, threshold: u64) -> BorderBatch {
+        let empty = BorderBatch::empty((NEIGHBOUR, SINCE, SINCE), (Tick(tick), Tick(tick - 1)));
+        let (pos, facing) = (Pos::ground(1, 1), Facing::EAST);
+        let change =
+            GhostChange { id: GHOST, epoch: SINCE, pos, facing, trajectory: None, threshold };
+        BorderBatch { changes: vec![change], ..empty }
+    }
+
+    /// A region that goes on from a checkpoint knows of a neighbour's tick before it has anything of that tick.
+    #[test]
+    fn all_that_a_neighbour_has_of_a_tick_counts_although_the_tick_is_known() {
+        let mut inbound = inbound();
+        inbound.forget_all();
+        inbound.note_tick_of(NEIGHBOUR, Tick(5));
+        let fx = &mut Vec::new();
+        inbound.keep(batch(5, 0), RegionId(0), fx);
+        inbound.keep(BorderBatch { full: true, ..batch(5, 0) }, RegionId(0), fx);
+        let waiting = inbound.neighbours[0].waiting.iter().map(|batch| (batch.tick, batch.full));
+        assert_eq!(waiting.collect::<Vec<_>>(), [(Tick(5), true)]);
+        assert!(inbound.complete(Tick(5)));
+    }
+
+    #[test]
+    fn a_threshold_of_a_border_round_counts_before_what_waits_of_its_tick_and_earlier_ones() {
+        let mut inbound = inbound();
+        for tick in 4..8 {
+            inbound.keep(batch(tick, tick), RegionId(0), &mut Vec::new());
+        }
+        inbound.neighbours[0].supersede_thresholds(Tick(6), &[(EntityId(8), 1), (GHOST, 90)]);
+        let waiting = inbound.neighbours[0].waiting.iter().map(|batch| batch.changes[0].threshold);
+        assert_eq!(waiting.collect::<Vec<_>>(), [90, 90, 90, 7]);
+    }
+
+    #[test]
+    fn these_tests_notice_bugs() {
+        let full = all_that_a_neighbour_has_of_a_tick_counts_although_the_tick_is_known;
+        assert!(is_noticed_by(Mutant::AheadSilent, full));
+        let round =
+            a_threshold_of_a_border_round_counts_before_what_waits_of_its_tick_and_earlier_ones;
+        assert!(is_noticed_by(Mutant::ThresholdOutdated, round));
+    }
+}

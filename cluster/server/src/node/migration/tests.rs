@@ -8,6 +8,7 @@ use purview::actor::directory::Process;
 use purview::actor::messages::InspectEntity;
 use purview::actor::region::RegionActor;
 use purview::scene::messages::{Input, Spawn};
+use purview::scene::mutants::is_noticed_by;
 use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId, SceneSpec, ViewLimits};
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -252,4 +253,34 @@ fn a_full_queue_of_the_migrator_refuses_moves_and_the_region_stays_with_all_its_
         assert_eq!(thread.join().unwrap(), Err(oneshot::Canceled));
         outer.shutdown_background();
     });
+}
+
+/// The store may grant a region to a process to which the region is about to move: the process goes on with it from a
+/// checkpoint, and then all of its state arrives, too.
+#[test]
+fn a_region_that_runs_here_already_does_not_arrive_as_well() {
+    System::new().block_on(async {
+        let outer = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let node = Node::start(1, &store, &outer, outer.handle()).await;
+        let epoch = node.claim(&store, &outer).await;
+        node.enter(EntityId(1));
+        node.has(EntityId(1)).await;
+        let frozen = Region::new(scene(), REGION).unwrap().with_epoch(epoch).freeze().unwrap();
+        let snapshot = Bytes::from(frozen.encode().unwrap());
+        let (waits, actor_state) = (Vec::new(), ActorState::default());
+        let cargo = Cargo { waits, snapshot, actor_state };
+        let landed = node.migrator.land(REGION, epoch, cargo).await;
+        assert_eq!(landed, Err("it already runs here".into()));
+        assert_eq!(node.local_regions.lock().all().count(), 1);
+        node.has(EntityId(1)).await;
+        node.links.stop();
+        outer.shutdown_background();
+    });
+}
+
+#[test]
+fn these_tests_notice_bugs() {
+    let arrives = a_region_that_runs_here_already_does_not_arrive_as_well;
+    assert!(is_noticed_by(Mutant::RunsTwice, arrives));
 }
