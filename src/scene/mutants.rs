@@ -185,6 +185,12 @@ pub enum Mutant {
     PortalBounces,
     /// Entities that live beyond a border block nobody's way.
     GhostsPassable,
+    /// A region that recovers does not make the contents anew that its checkpoint has left out.
+    ContentsForgotten,
+    /// Regions do not learn from their neighbours how groups stand to each other.
+    RelationsUnlearned,
+    /// A handoff forgets how far logic lets a player see.
+    SightForgotten,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -194,7 +200,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 52] = [
+pub const ALL: [Mutant; 53] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -247,10 +253,11 @@ pub const ALL: [Mutant; 52] = [
     Mutant::CapForgotten,
     Mutant::PortalBounces,
     Mutant::GhostsPassable,
+    Mutant::ContentsForgotten,
 ];
 
 /// Bugs that only a run with a game's logic can show.
-pub const GAME: [Mutant; 14] = [
+pub const GAME: [Mutant; 15] = [
     Mutant::AccountLost,
     Mutant::BondsLost,
     Mutant::WatchLost,
@@ -265,15 +272,17 @@ pub const GAME: [Mutant; 14] = [
     Mutant::SecretsTold,
     Mutant::ChangeUntold,
     Mutant::EventsLost,
+    Mutant::SightForgotten,
 ];
 
 /// Bugs that only a run with messages of the logic can show.
-pub const MESSAGES: [Mutant; 5] = [
+pub const MESSAGES: [Mutant; 6] = [
     Mutant::ToldAgain,
     Mutant::MissedUntold,
     Mutant::FormerUntold,
     Mutant::ToldBackwards,
     Mutant::ToldToAll,
+    Mutant::RelationsUnlearned,
 ];
 
 /// Bugs that only a run with several sessions of a subject can show.

@@ -136,7 +136,8 @@ pub struct BorderBatch {
     /// that have come to the sender since its last batch. The receiver takes those that it has missed.
     #[serde(default)]
     pub earlier: Vec<PastAction>,
-    /// Of a full batch: how groups stand to each other as the sender knows it.
+    /// How groups stand to each other: of a full batch all that the sender knows, else what it has just learned from
+    /// another region.
     #[serde(default)]
     pub relations: Vec<GroupRelation>,
 }

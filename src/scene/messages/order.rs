@@ -26,7 +26,7 @@ pub enum SceneChange {
 }
 
 /// The same with its tick and version, as every region of the scene is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SceneOrder {
     /// Of the doors of a plane.
     Doors(DoorOrder),

@@ -28,6 +28,7 @@ use super::entities::Bound;
 use super::identity::Identity;
 use crate::scene::contents::{OpenPlane, SavedContents};
 use crate::scene::messages::{Claim, Effect, EnterCause, Handoff, LeaveCause, Spawn};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::snapshot::RegionSnapshot;
 use crate::scene::terrain::DoorOrder;
 use crate::scene::views::Ties;
@@ -76,7 +77,9 @@ impl RegionContents {
             }
         }
         self.elsewhere.extend(saved.away);
-        let is_new = |order: &DoorOrder| !self.resets.iter().any(|o| o.version == order.version);
+        // Two processes may order resets in the same microsecond, under one version.
+        let name = |order: &DoorOrder| (order.plane, order.version);
+        let is_new = |order: &DoorOrder| !self.resets.iter().any(|o| name(o) == name(order));
         let new: Vec<_> = saved.orders.into_iter().filter(is_new).collect();
         self.resets.extend(new);
     }
@@ -349,6 +352,9 @@ impl Region {
     /// Others may know better, as of all that lived here.
     pub(super) fn make_left_out(&mut self, snapshot: &RegionSnapshot) {
         let Some(saved) = snapshot.contents.as_deref() else { return };
+        if mutants::has(Mutant::ContentsForgotten) {
+            return;
+        }
         let known = snapshot.entities().map(|entity| entity.id);
         let known: FxHashSet<EntityId> = known.chain(saved.away.iter().copied()).collect();
         self.contents.elsewhere.clear();

@@ -87,7 +87,7 @@ impl Region {
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, "an order for the scene was refused");
             return;
         }
-        for heir in self.layout.heirs(self.clock.tick()) {
+        for heir in self.layout.pass_on(order, self.clock.tick()) {
             fx.push(Effect::Forward(*heir, Box::new(Input::Scene(order))));
         }
     }

@@ -22,11 +22,13 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::custody::{HandedOn, MOVED_TICKS};
 use super::{PATIENCE, Region};
 use crate::scene::contents::SavedContents;
 use crate::scene::layout::{PlaneGroup, RegionEntry, RegionMap};
-use crate::scene::messages::{Change, Effect, Input, MapNews};
+use crate::scene::messages::{Change, Effect, Input, MapNews, SceneOrder};
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{EntityId, Epoch, Plane, Rect, RegionId, Scene, Tick, TickStamp};
 
@@ -116,12 +118,18 @@ pub(super) struct LayoutChange {
     /// Regions that have got ground from here; told of doors until this tick, since not every region may know of them.
     heirs: Vec<RegionId>,
     until: Tick,
+    /// Orders for the scene that they were told since.
+    passed_on: FxHashSet<SceneOrder>,
 }
 
 impl LayoutChange {
-    /// Regions that learn of doors through this one.
-    pub fn heirs(&self, tick: Tick) -> &[RegionId] {
-        if tick <= self.until { &self.heirs } else { &[] }
+    /// Regions that learn of an order for the scene through this one: once, since they may pass it on to this one.
+    pub fn pass_on(&mut self, order: SceneOrder, tick: Tick) -> &[RegionId] {
+        if tick > self.until {
+            self.passed_on.clear();
+            return &[];
+        }
+        if self.passed_on.insert(order) { &self.heirs } else { &[] }
     }
 }
 
@@ -440,5 +448,25 @@ impl Region {
         }
         self.read_view_queue(fx);
         tracing::debug!(region = %self.identity.id(), version = self.identity.scene().map.version, rect = ?self.identity.rect(), "by a new map");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::messages::SceneChange;
+    use crate::scene::views::Relation;
+
+    /// Found by simulation: two regions that had ground from each other told each other the same order until the
+    /// messages of others were lost.
+    #[test]
+    fn an_order_is_passed_on_once_and_only_while_others_may_not_know_the_heirs() {
+        let heirs = vec![RegionId(1)];
+        let mut change = LayoutChange { heirs, until: Tick(10), ..Default::default() };
+        let war = SceneChange::Relation(0, [1, 2], Relation::Enemy);
+        let [first, second] = [7, 8].map(|version| SceneOrder::new(war, Tick(5), version));
+        let told = [first, first, second, first].map(|order| change.pass_on(order, Tick(9)).len());
+        assert_eq!(told, [1, 0, 1, 0]);
+        assert!(change.pass_on(SceneOrder::new(war, Tick(5), 9), Tick(11)).is_empty());
     }
 }

@@ -10,7 +10,7 @@ use crate::scene::inspect::{
 };
 use crate::scene::messages::Spawn;
 use crate::scene::properties::Properties;
-use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
+use crate::scene::views::{GroupRelation, Peer, PeerState, Registers, Ties, ViewMsg};
 use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, SessionId, Tile, ViewLimits};
 
 impl Region {
@@ -221,6 +221,11 @@ impl Region {
             (plane, Tile::of(body.pos, tile_cm), body.id)
         };
         all.map(at).filter(|(plane, ..)| *plane != Plane::LIMBO)
+    }
+
+    /// How groups stand to each other as the region knows it, also by orders that are not due, the oldest order first.
+    pub fn relations(&self) -> Vec<GroupRelation> {
+        self.entities.relations().all()
     }
 
     /// Entities that were handed to another region in this tick: their epochs and positions.

@@ -22,7 +22,7 @@ const MAX_PLANES: usize = 65_536;
 const RESET_TICKS: u64 = 1_000;
 
 /// What an order changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DoorChange {
     /// Open or close one door.
     Set {
@@ -37,7 +37,7 @@ pub enum DoorChange {
 }
 
 /// An order for the doors of one plane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DoorOrder {
     /// The plane.
     pub plane: Plane,

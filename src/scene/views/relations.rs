@@ -31,7 +31,7 @@ pub enum Relation {
 }
 
 /// The relation of two groups of one kind of bond, and since when it counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupRelation {
     /// The class of the kind.
     pub class: u8,
@@ -41,8 +41,16 @@ pub struct GroupRelation {
     pub relation: Relation,
     /// The tick at whose start it takes effect. If that tick is past: the next tick.
     pub at: Tick,
-    /// Greater than the version of every earlier order of the scene.
+    /// Greater than the version of every earlier order of the scene. Two processes may order in the same microsecond,
+    /// under one version.
     pub version: u64,
+}
+
+impl GroupRelation {
+    /// Of two orders for the same groups the one of the higher rank counts, in whichever order they arrive.
+    fn rank(&self) -> (u64, u8) {
+        (self.version, self.relation as u8)
+    }
 }
 
 /// The classes of pairs of allies and of enemies; [`NO_BOND`] where the scene has no such kind.
@@ -77,6 +85,8 @@ pub struct Relations {
     related: FxHashMap<Bond, Vec<u64>>,
     /// Orders not due yet.
     pending: Vec<GroupRelation>,
+    /// Orders that were learned from another region, until others are told.
+    learned: Vec<GroupRelation>,
     /// When relations that are neutral were last forgotten.
     swept: Tick,
 }
@@ -86,10 +96,10 @@ fn key(class: u8, [a, b]: [u64; 2]) -> (u8, u64, u64) {
 }
 
 impl Relations {
-    /// Takes an order; it waits for its tick. False if there are too many relations.
+    /// Takes an order, which may come again; it waits for its tick. False if there are too many relations.
     pub fn order(&mut self, order: GroupRelation) -> bool {
         let has_room = self.has_room_for(order.class, order.groups);
-        if has_room {
+        if has_room && !self.pending.contains(&order) {
             self.pending.push(order);
         }
         has_room
@@ -125,7 +135,7 @@ impl Relations {
     fn apply(&mut self, order: GroupRelation, changed: &mut Vec<Bond>) {
         let key = key(order.class, order.groups);
         let known = self.known.get(&key);
-        if known.is_some_and(|known| known.version >= order.version) {
+        if known.is_some_and(|known| known.rank() >= order.rank()) {
             return;
         }
         let before = known.map_or(Relation::Neutral, |known| known.relation);
@@ -151,14 +161,22 @@ impl Relations {
 
     /// Learns what another region knows. What is new there takes effect with the next tick.
     pub fn merge(&mut self, others: Vec<GroupRelation>) {
-        let waiting: FxHashSet<u64> = self.pending.iter().map(|order| order.version).collect();
+        let name = |order: &GroupRelation| (key(order.class, order.groups), order.rank());
+        let waiting: FxHashSet<_> = self.pending.iter().map(name).collect();
         for order in others {
             let known = self.known.get(&key(order.class, order.groups));
-            let is_new = known.is_none_or(|known| known.version < order.version);
-            if is_new && !waiting.contains(&order.version) && self.pending.len() < MAX_RELATIONS {
+            let is_new = known.is_none_or(|known| known.rank() < order.rank());
+            if is_new && !waiting.contains(&name(&order)) && self.pending.len() < MAX_RELATIONS {
                 self.pending.push(order);
+                self.learned.push(order);
             }
         }
+    }
+
+    /// What was learned from other regions since the last call: neighbours are told, since all that knew an order may
+    /// have died before they saved it, but for one.
+    pub fn take_learned(&mut self) -> Vec<GroupRelation> {
+        std::mem::take(&mut self.learned)
     }
 
     /// All relations, also those that are not due.
@@ -244,6 +262,20 @@ mod tests {
         let class = relations.class(&of(a), &of(b), CLASSES);
         assert_eq!(class, relations.class(&of(b), &of(a), CLASSES), "the same from both ends");
         class
+    }
+
+    /// Found by simulation: a region learned an order of one process while one of another process waited.
+    #[test]
+    fn orders_of_one_version_are_all_learned_and_one_of_them_counts_everywhere() {
+        let [war, peace] = [Relation::Enemy, Relation::Ally].map(|to| order([7, 8], to, 5, 9));
+        let other = order([7, 6], Relation::Enemy, 5, 9);
+        for orders in [[war, peace, other], [other, peace, war]] {
+            let mut all = Relations::default();
+            assert!(all.order(orders[0]));
+            all.merge(orders[1..].to_vec());
+            all.turn(Tick(5));
+            assert_eq!((class(&all, 7, 8), class(&all, 6, 7)), (4, 4), "{orders:?}");
+        }
     }
 
     #[test]

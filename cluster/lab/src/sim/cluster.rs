@@ -398,6 +398,7 @@ impl Cluster {
                     .ground
                     .judge
                     .not_at_rest(&self.regions())
+                    .or_else(|| self.ground.judge.scenes_not_at_rest(&self.scenes()))
                     .or_else(|| self.orders_are_done().err().map(|text| (Vec::new(), text)))
                     .or_else(|| self.clocks_agree().err().map(|text| (Vec::new(), text))),
                 false => Some((Vec::new(), self.who_is_not_whole())),

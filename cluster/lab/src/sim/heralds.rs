@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{EnterCause, LogicEvent, Recipients};
 use purview::scene::region::{Commands, GameLogic, Known};
+use purview::scene::views::Relation;
 use purview::scene::{EntityId, Kind, Plane, Region, RegionId, Scene};
 
 use super::judge::Eye;
@@ -24,8 +25,10 @@ pub struct Heralds {
 impl LogicFactory for Heralds {
     fn make(&self, _: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
         let rng = Rng::new(self.seed ^ u64::from(region.0) << 32);
+        let relations = Rng::new(self.seed ^ u64::from(region.0 + 1) << 40);
         Some(Box::new(Sends {
             rng,
+            relations,
             eye: self.eye.clone(),
             sender: None,
             sent: 0,
@@ -36,6 +39,7 @@ impl LogicFactory for Heralds {
 
 struct Sends {
     rng: Rng,
+    relations: Rng,
     eye: Arc<Eye>,
     sender: Option<Sender>,
     sent: u64,
@@ -117,7 +121,15 @@ impl GameLogic for Sends {
             let bond = bond_of(&subject);
             self.asked.insert(commands.bonds_of(&subject, vec![bond]), id);
         }
-        if self.eye.closed.load(Relaxed) || !self.rng.one_in(3) {
+        if self.eye.closed.load(Relaxed) {
+            return;
+        }
+        if self.relations.one_in(40) {
+            // Groups of this tick and region alone: no order replaces another one.
+            let group = began.0 << 32 | u64::from(region.id().0);
+            commands.relate("party", [group, group + (1 << 31)], Relation::Enemy);
+        }
+        if !self.rng.one_in(3) {
             return;
         }
         let Some(to) = self.draw(region) else { return };

@@ -14,6 +14,7 @@ mod messages;
 mod portals;
 mod quiescence;
 mod rules;
+mod scenes;
 mod sessions;
 mod sights;
 mod trails;
@@ -110,6 +111,7 @@ struct Inner {
     accounts: sessions::Accounts,
     lingering: lingering::Lingering,
     walls: walls::Walls,
+    relations: scenes::Relations,
     lives: u64,
 }
 
@@ -269,7 +271,10 @@ impl Judge {
         self.tell_registers(region);
         match self.logic {
             Some(Logic::Workers) if !region.is_recovering() => self.actions_applied(region),
-            Some(Logic::Messages) => self.messages_due(region, is_new),
+            Some(Logic::Messages) => {
+                self.messages_due(region, is_new);
+                self.inner().relations.note(region);
+            }
             _ => {}
         }
         if self.has_game() {

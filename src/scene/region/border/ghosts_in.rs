@@ -99,7 +99,9 @@ impl Region {
     fn apply_batch(&mut self, mut batch: BorderBatch) {
         self.views.positions_change();
         let from = batch.from;
-        self.entities.relations_mut().merge(std::mem::take(&mut batch.relations));
+        if !mutants::has(Mutant::RelationsUnlearned) {
+            self.entities.relations_mut().merge(std::mem::take(&mut batch.relations));
+        }
         let acts = std::mem::take(&mut batch.acts);
         let (mut acts, others): (Vec<_>, Vec<_>) =
             acts.into_iter().partition(|(id, _)| self.may_tell_of(from, *id));

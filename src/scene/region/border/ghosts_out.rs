@@ -36,6 +36,7 @@ impl BorderLinks {
         (actions, recent): (&TickActions, &RecentActions),
         fx: &mut Vec<Effect>,
     ) {
+        let learned = entities.relations_mut().take_learned();
         if self.is_alone() {
             return;
         }
@@ -59,9 +60,10 @@ impl BorderLinks {
                 true => recent.missed_by(n.id, tick),
                 false => recent.brought_for(n.id),
             };
-            if batch.full {
-                batch.relations = entities.relations().all();
-            }
+            batch.relations = match batch.full {
+                true => entities.relations().all(),
+                false => learned.clone(),
+            };
             fx.push(Effect::Border(n.id, Box::new(batch)));
         }
     }

@@ -490,4 +490,7 @@ fn forget(handoff: &mut Handoff) {
     if mutants::has(Mutant::WatchLost) {
         handoff.watch = None;
     }
+    if let Some(watch) = handoff.watch.as_mut().filter(|_| mutants::has(Mutant::SightForgotten)) {
+        watch.sight_cm = None;
+    }
 }
