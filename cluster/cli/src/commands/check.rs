@@ -20,12 +20,13 @@ use crate::output::say;
     purview check purview.toml --json\n  \
     purview check --print > purview.toml\n  \
     purview check purview.toml --schema ts > schema.ts\n  \
+    purview check --schema config > purview.schema.json\n  \
     PURVIEW_GATEWAY__WS=0.0.0.0:7711 purview check purview.toml --print --set scene.0.view_cap=20\n\n\
     Checks the file alone. With --print the configuration in force: file, environment variables and --set.\n\n\
     Exit codes: 0 valid (prints a summary), 1 errors (prints all of them), 2 invalid command line.")]
 pub struct CheckArgs {
-    /// The configuration file; - is standard input. With --print it may be left out: every key has its default.
-    #[arg(required_unless_present = "print")]
+    /// The configuration file; - is standard input. With --print or --schema it may be left out: every key has its default.
+    #[arg(required_unless_present_any = ["print", "schema"])]
     pub file: Option<PathBuf>,
     /// Print the configuration in force as TOML, with an explanation of each key.
     #[arg(long)]
@@ -36,8 +37,9 @@ pub struct CheckArgs {
     /// Print the result as one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Print names, numbers and types of kinds and properties, for clients.
-    #[arg(long, value_name = "LANGUAGE", conflicts_with_all = ["print", "json"])]
+    /// Print a schema: names, numbers and types of kinds and properties, for clients; or, for editors, the keys of
+    /// configuration files.
+    #[arg(long, value_name = "OF", conflicts_with_all = ["print", "json"])]
     pub schema: Option<Language>,
 }
 
@@ -49,7 +51,10 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     if args.print {
         return print(args);
     }
-    let Some(file) = &args.file else { return Ok(()) };
+    let Some(file) = &args.file else {
+        let of = args.schema.map(|of| schema(&Config::default(), of));
+        return of.transpose()?.map_or(Ok(()), |text| say(&text));
+    };
     let loaded = if file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin()

@@ -1,5 +1,5 @@
 //! The names, numbers and types of a configuration's kinds and properties, for clients: as JSON, or
-//! as a module of TypeScript. `purview check --schema` prints them.
+//! as a module of TypeScript. `purview check --schema` prints them; or the JSON Schema of all configurations, for editors.
 
 use clap::ValueEnum;
 use purview::scene::properties::{Audience, PropertySpec, ValueType, Writer};
@@ -7,13 +7,15 @@ use purview::scene::spec::KindSpec;
 use purview_server::config::{Config, ConfigErrors};
 use serde::Serialize;
 
-/// The language of a schema.
+/// What a schema is of, and its language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Language {
-    /// JSON.
+    /// Names, numbers and types of kinds and properties, for clients: JSON.
     Json,
-    /// A module of TypeScript for `@purview/client`.
+    /// The same as a module of TypeScript for `@purview/client`.
     Ts,
+    /// The JSON Schema of configuration files, for editors.
+    Config,
 }
 
 #[derive(Serialize)]
@@ -64,26 +66,32 @@ fn kind(spec: &KindSpec) -> KindSchema {
     }
 }
 
-/// The schema of a configuration.
+/// The schema of a configuration, or of all configurations.
 ///
 /// # Errors
 /// A scene cannot be built.
 pub fn schema(config: &Config, language: Language) -> Result<String, ConfigErrors> {
+    Ok(match language {
+        Language::Config => format!("{:#}\n", Config::json_schema()),
+        Language::Json => format!("{}\n", names(config)?),
+        Language::Ts => format!(
+            "// Written by `purview check --schema ts`.\n\n\
+             import type {{ Schema }} from '@purview/client';\n\n\
+             export const schema = {} as const satisfies Schema;\n",
+            names(config)?
+        ),
+    })
+}
+
+/// The names, numbers and types that clients are told, as JSON.
+fn names(config: &Config) -> Result<String, ConfigErrors> {
     let scene = |spec: &purview::scene::SceneSpec| SceneSchema {
         name: spec.name.clone(),
         kinds: spec.kinds.iter().map(kind).collect(),
     };
     let scenes = config.build_scenes()?.iter().map(|s| scene(&s.spec)).collect();
     // Names and numbers always have a JSON form.
-    let json = serde_json::to_string_pretty(&Schema { scenes }).unwrap_or_default();
-    Ok(match language {
-        Language::Json => format!("{json}\n"),
-        Language::Ts => format!(
-            "// Written by `purview check --schema ts`.\n\n\
-             import type {{ Schema }} from '@purview/client';\n\n\
-             export const schema = {json} as const satisfies Schema;\n"
-        ),
-    })
+    Ok(serde_json::to_string_pretty(&Schema { scenes }).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -127,7 +127,9 @@ def main(folder, out):
             (out / f"{case}-{pool}.env").write_text(json.dumps(told))
         summary[case] = sorted(f"{r['kind']}/{r['metadata']['name']}" for r in resources)
     # Values that the schema must refuse.
-    for wrong in [{"pool": {}}, {"image": {"tga": "1"}}, {"pools": {"nodes": {"role": "king"}}}, {"tls": {"mode": "plain"}}]:
+    for wrong in [{"pool": {}}, {"image": {"tga": "1"}}, {"pools": {"nodes": {"role": "king"}}}, {"tls": {"mode": "plain"}},
+                  {"settings": {"gateway.brust": 7}}, {"settings": {"gateway.burst": 0}}, {"settings": {"cluster.lease": "5"}},
+                  {"pools": {"nodes": {"settings": {"log.format": "jason"}}}}]:
         try:
             with helm.Chart.load(str(folder)) as chart:
                 chart.render(wrong, name="game", namespace="play")

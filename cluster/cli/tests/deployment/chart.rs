@@ -60,6 +60,8 @@ fn every_case_of_the_chart_is_valid_and_gives_a_configuration_that_is_accepted()
         checked += 1;
     }
     assert!(checked >= 15, "{checked} configurations");
+    let refused = super::schema::refused(out.path());
+    assert!(refused.len() == checked && refused.values().all(String::is_empty), "{refused:?}");
 }
 
 #[test]

@@ -12,4 +12,5 @@ mod images;
 mod missing;
 mod rehearsals;
 mod release;
+mod schema;
 mod units;

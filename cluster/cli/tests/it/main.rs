@@ -18,6 +18,7 @@ mod fuzz;
 mod gateway;
 mod interest;
 mod judged;
+mod late_stores;
 mod links;
 mod links_busy;
 mod load;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::Signal;
 
+use crate::rng::Rng;
 use purview_server::config::{Advertise, Config, TlsSettings};
 use purview_server::gateway::Tokens;
 use purview_server::gateway::token::random_secret;
@@ -196,10 +197,53 @@ impl LocalCluster {
         LocalCluster::start_as(program, config, parts, Engine { secure: true, etcds: 1 }, say)
     }
 
+    /// As [`LocalCluster::start`], but all processes start in an order by `seed`, and both stores later than all of them.
+    /// Before each store starts, `meanwhile` is shown the cluster and told which one comes; it may take its time.
+    pub fn start_before_stores(
+        program: &Path,
+        config: &Config,
+        parts: Parts,
+        seed: u64,
+        meanwhile: &mut dyn FnMut(&LocalCluster, &str),
+    ) -> anyhow::Result<LocalCluster> {
+        let engine = Engine { secure: false, etcds: 1 };
+        let mut cluster = LocalCluster::without_members(program, config, engine, &mut |_| {})?;
+        // They have chosen their ports, and hold nothing yet.
+        cluster.etcd().stop();
+        cluster.postgres.stop();
+        let (mut left, mut rng) = (members(parts), Rng::new(seed));
+        while !left.is_empty() {
+            let next = left.swap_remove(rng.below(left.len()));
+            cluster.begin(next)?;
+        }
+        meanwhile(&cluster, "PostgreSQL");
+        cluster.postgres.restart()?;
+        meanwhile(&cluster, "etcd");
+        cluster.etcd().restart()?;
+        cluster.wait_ready()?;
+        Ok(cluster)
+    }
+
     fn start_as(
         program: &Path,
         config: &Config,
         parts: Parts,
+        engine: Engine,
+        say: &mut dyn FnMut(String),
+    ) -> anyhow::Result<LocalCluster> {
+        let mut cluster = LocalCluster::without_members(program, config, engine, say)?;
+        for member in members(parts) {
+            let begun = cluster.begin(member)?;
+            say(format!("{:<10} process {}", begun.name, begun.pid()));
+        }
+        cluster.wait_ready()?;
+        Ok(cluster)
+    }
+
+    /// The stores, and the configuration of all processes.
+    fn without_members(
+        program: &Path,
+        config: &Config,
         engine: Engine,
         say: &mut dyn FnMut(String),
     ) -> anyhow::Result<LocalCluster> {
@@ -221,7 +265,7 @@ impl LocalCluster {
         let tokens = finish_config(&mut config, folder.path())?;
         let file = folder.path().join("purview.toml");
         std::fs::write(&file, config.to_toml()).context("the cluster's configuration")?;
-        let mut cluster = LocalCluster {
+        Ok(LocalCluster {
             gateways: Vec::new(),
             nodes: Vec::new(),
             etcds,
@@ -232,25 +276,23 @@ impl LocalCluster {
             certificates,
             tokens,
             folder,
-        };
-        cluster.start_members(parts, say)?;
-        Ok(cluster)
+        })
     }
 
-    fn start_members(&mut self, parts: Parts, say: &mut dyn FnMut(String)) -> anyhow::Result<()> {
-        for i in 1..=parts.nodes {
-            let node = self.run(ProcessRole::Node, format!("node-{i}"), &[], &[])?;
-            say(format!("{:<10} process {}", node.name, node.pid()));
-            self.nodes.push(node);
+    /// Starts a process and does not wait for it.
+    fn begin(&mut self, (role, i): (ProcessRole, u16)) -> anyhow::Result<&Member> {
+        if role == ProcessRole::Node {
+            self.nodes.push(self.run(role, format!("node-{i}"), &[], &[])?);
+            return Ok(&self.nodes[self.nodes.len() - 1]);
         }
-        for i in 1..=parts.gateways {
-            // The first gateway has the addresses of the configuration.
-            let any = ["gateway.ws=127.0.0.1:0", "gateway.tcp=off"].map(str::to_owned);
-            let any: &[String] = if i == 1 { &[] } else { &any };
-            let gateway = self.run(ProcessRole::Gateway, format!("gateway-{i}"), &[], any)?;
-            say(format!("{:<10} process {}", gateway.name, gateway.pid()));
-            self.gateways.push(gateway);
-        }
+        // The first gateway has the addresses of the configuration.
+        let any = ["gateway.ws=127.0.0.1:0", "gateway.tcp=off"].map(str::to_owned);
+        let any: &[String] = if i == 1 { &[] } else { &any };
+        self.gateways.push(self.run(role, format!("gateway-{i}"), &[], any)?);
+        Ok(&self.gateways[self.gateways.len() - 1])
+    }
+
+    fn wait_ready(&self) -> anyhow::Result<()> {
         for member in self.nodes.iter().chain(&self.gateways) {
             member.process.wait_ready(|| member.ready().is_some())?;
         }
@@ -365,6 +407,13 @@ impl LocalCluster {
         &self.gateways
     }
 
+    /// Host and port of a store: of `"etcd"`, or else of PostgreSQL.
+    pub fn store_address(&self, store: &str) -> String {
+        let url = if store == "etcd" { self.etcds[0].url() } else { self.postgres.address() };
+        let host = url.rsplit(['@', '/']).find(|part| part.contains(':'));
+        host.unwrap_or_default().to_owned()
+    }
+
     pub fn etcd(&mut self) -> &mut EtcdServer {
         &mut self.etcds[0]
     }
@@ -383,6 +432,12 @@ impl LocalCluster {
         let name = member.map_or_else(|| format!("gateway {gateway}"), |m| m.name.clone());
         Ok(format!("ws://{}/", ready.with_context(|| no_address(&name))?))
     }
+}
+
+/// The processes of a cluster, by their roles and numbers.
+fn members(parts: Parts) -> Vec<(ProcessRole, u16)> {
+    let nodes = (1..=parts.nodes).map(|i| (ProcessRole::Node, i));
+    nodes.chain((1..=parts.gateways).map(|i| (ProcessRole::Gateway, i))).collect()
 }
 
 fn no_address(name: &str) -> String {

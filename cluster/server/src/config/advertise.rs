@@ -6,12 +6,15 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use super::form::{Form, Rule};
 use super::read::text_of;
 use super::tree::Node;
 
 /// The legal values of the key.
-pub(super) const ADVERTISE: &str = "host:port that peers can call, such as \"node-3.internal:7790\" or \
-                                    \"[2001:db8::3]:7790\", or \"auto\"";
+pub(super) const ADVERTISE: Rule<'static> = (
+    "host:port that peers can call, such as \"node-3.internal:7790\" or \"[2001:db8::3]:7790\", or \"auto\"",
+    Form::Matching("^(?:auto|.+:[0-9]+)?$"),
+);
 
 /// What a process tells its peers to call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +39,7 @@ impl fmt::Display for Advertise {
 }
 
 pub(super) fn read(node: &Node) -> Result<Advertise, String> {
-    let wrong = || format!("must be {ADVERTISE}");
+    let wrong = || format!("must be {}", ADVERTISE.0);
     match text_of(node).ok_or_else(wrong)? {
         "" => Ok(Advertise::Listen),
         "auto" => Ok(Advertise::Auto),
@@ -46,14 +49,15 @@ pub(super) fn read(node: &Node) -> Result<Advertise, String> {
 
 /// Host and port. An IPv4 address may stand in brackets, so that one template serves both families.
 fn host_and_port(address: &str) -> Result<String, String> {
-    let wrong = || format!("must be {ADVERTISE}");
+    let wrong = || format!("must be {}", ADVERTISE.0);
     let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let host = match (bare.unwrap_or(host).parse::<IpAddr>(), bare) {
         (Ok(ip), _) if ip.is_unspecified() => {
             return Err(format!(
-                "is every address of a machine, and peers that call it reach themselves; write {ADVERTISE}"
+                "is every address of a machine, and peers that call it reach themselves; write {}",
+                ADVERTISE.0
             ));
         }
         (Ok(IpAddr::V4(ip)), _) => ip.to_string(),

@@ -5,9 +5,10 @@ use purview::scene::contents::{ContentSpec, MAX_RESPAWN_MS};
 use purview::scene::properties::Value;
 use purview::scene::{Facing, Kind, Pos, SceneSpec};
 
+use super::form::{Form, Rule};
 use super::keys::{Keys, NAME, keys};
 use super::page::quoted;
-use super::read::{lengths, lengths_text, quantity_within, text_of};
+use super::read::{ANY_LENGTH, lengths, lengths_text, quantity_within, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::Time;
 
@@ -90,31 +91,31 @@ fn resolved(
     of_names(spec, content.spec.clone(), &content.kind, &content.properties)
 }
 
-const PLACE: &str =
-    "two or three lengths: x, z and, if it is not 0, the height, for example [\"10m\", \"20m\"]";
-const OFF: &str = "a time, or \"off\"";
-const VALUES: &str =
-    "a table of values by the names of the kind's properties, for example { hp = 5 }";
+const PLACE: Rule<'static> = (
+    "two or three lengths: x, z and, if it is not 0, the height, for example [\"10m\", \"20m\"]",
+    Form::Few(2, 3, &ANY_LENGTH),
+);
+const RESPAWN: (i64, i64) = (1, MAX_RESPAWN_MS as i64);
+const OFF: Rule<'static> =
+    ("a time, or \"off\"", Form::Or("off", &Form::Of(Time, RESPAWN.0, RESPAWN.1)));
+const VALUES: Rule<'static> = (
+    "a table of values by the names of the kind's properties, for example { hp = 5 }",
+    Form::Table,
+);
 
 fn entity(k: &mut Keys<'_, '_, Named>) {
-    k.check(|s, _| {
-        for key in ["name", "kind", "position"] {
-            if !s.says(key) {
-                s.missing(key, "each entity needs a name, a kind and a position");
-            }
-        }
-    });
+    k.require(&["name", "kind", "position"], "each entity needs a name, a kind and a position");
     let off = |node: &Node| match text_of(node) {
         Some("off") => Ok(None),
-        _ => quantity_within(node, Time, (1, MAX_RESPAWN_MS.into())).map(|ms| Some(ms as u32)),
+        _ => quantity_within(node, Time, RESPAWN).map(|ms| Some(ms as u32)),
     };
     let off_text = |ms: &Option<u32>| quoted(&ms.map_or("off".into(), |ms| Time.text(ms.into())));
     let values_told = |all: &Vec<(String, Value)>| values_text(all);
     keys! { k;
         "name" text(NAME) spec.name: "The name by which logic finds it, unique in the scene.";
-        "kind" text("the name of a kind") kind: "Its kind, not the players'.";
+        "kind" text("the name of a kind", Form::Text(1, 64)) kind: "Its kind, not the players'.";
         "position" other(PLACE, place, place_text) spec.pos: "Where it stands.";
-        "facing" other("0 to 359", facing, facing_text) spec.facing:
+        "facing" other(("0 to 359", Form::Whole(0, 359)), facing, facing_text) spec.facing:
             "Which way it faces, degrees clockwise from east.";
         "properties" other(VALUES, values, values_told) properties: "What it begins with.";
         "respawn" other(OFF, off, off_text) spec.respawn_ms:
@@ -126,10 +127,10 @@ fn entity(k: &mut Keys<'_, '_, Named>) {
 }
 
 fn place(node: &Node) -> Result<Pos, String> {
-    match lengths(node, PLACE)?[..] {
+    match lengths(node, PLACE.0)?[..] {
         [x, z] => Ok(Pos::ground(x, z)),
         [x, z, y] => Ok(Pos { x, y, z }),
-        _ => Err(format!("must be {PLACE}")),
+        _ => Err(format!("must be {}", PLACE.0)),
     }
 }
 
@@ -153,7 +154,7 @@ fn facing_text(facing: &Facing) -> String {
 }
 
 fn values(node: &Node) -> Result<Vec<(String, Value)>, String> {
-    let Item::Table(table) = &node.item else { return Err(format!("must be {VALUES}")) };
+    let Item::Table(table) = &node.item else { return Err(format!("must be {}", VALUES.0)) };
     let value = |(name, node): (&String, &Node)| {
         let value = Value::of(&json(node)?).map_err(|why| format!("{name}: {why}"))?;
         Ok((name.clone(), value))

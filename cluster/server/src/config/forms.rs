@@ -1,8 +1,9 @@
-//! The forms that values of keys have: how each is read, and printed.
+//! The forms that values of keys have: how each is read, printed, and described.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::form::{ADDRESS, Form, Rule, TEXT};
 use super::keys::{HOUR, Io, Key, Keys, PEM, Whole};
 use super::page::quoted;
 use super::read::{Section, one_of, text_of};
@@ -18,8 +19,9 @@ impl<'a, S> Keys<'_, 'a, S> {
         field: impl Fn(&mut S) -> &mut T,
     ) {
         let rule = format!("{} from {:?} to {:?}", of.a(), of.text(least), of.text(most));
+        let rule = (&*rule, Form::Of(of, least, most));
         let read = |s: &mut Section<'a>, _: &T| s.quantity(name, of, least, most).map(T::of);
-        self.key((name, &rule, says), field, read, |n| quoted(&of.text(n.whole())));
+        self.key((name, rule, says), field, read, |n| quoted(&of.text(n.whole())));
     }
 
     pub fn length(
@@ -50,8 +52,9 @@ impl<'a, S> Keys<'_, 'a, S> {
         let ms = |ticks: &u32| quoted(&Time.text(i64::from(*ticks) * i64::from(tick_ms)));
         let (least, most) = (10, HOUR / 4);
         let rule = format!("a time from {:?} to {:?}", Time.text(least), Time.text(most));
+        let rule = (&*rule, Form::Of(Time, least, most));
         let read = |s: &mut Section<'a>, _: &u32| s.ticks(name, (least, most), tick_ms);
-        self.key((name, &rule, says), field, read, ms);
+        self.key((name, rule, says), field, read, ms);
     }
 
     /// A whole number from `least` to `most`.
@@ -62,10 +65,11 @@ impl<'a, S> Keys<'_, 'a, S> {
         field: impl Fn(&mut S) -> &mut T,
     ) {
         let rule = format!("a whole number from {least} to {most}");
+        let rule = (&*rule, Form::Whole(least, most));
         let read = |s: &mut Section<'a>, default: &T| {
             s.count(name, (least, most), default.whole()).map(T::of)
         };
-        self.key((name, &rule, says), field, read, |n| n.whole().to_string());
+        self.key((name, rule, says), field, read, |n| n.whole().to_string());
     }
 
     /// The same, if it is set: printed as a comment with `usual` otherwise.
@@ -75,6 +79,7 @@ impl<'a, S> Keys<'_, 'a, S> {
         (least, most, usual): (i64, i64, i64),
         field: impl Fn(&mut S) -> &mut Option<u32>,
     ) {
+        let rule = format!("a whole number from {least} to {most}");
         match self.io {
             Io::Read(section, _) => {
                 if let Some(n) = section.count(name, (least, most), usual) {
@@ -82,25 +87,28 @@ impl<'a, S> Keys<'_, 'a, S> {
                 }
             }
             Io::Print(page) => {
-                let rule = format!("a whole number from {least} to {most}");
                 let (value, usual) = (field(self.value).map(|n| n.to_string()), usual.to_string());
                 page.optional(name, (&rule, says), value, (&usual, &usual));
+            }
+            Io::Describe(description) => {
+                let rule = (&*rule, Form::Whole(least, most));
+                description.key(name, (rule, says), &usual.to_string());
             }
         }
     }
 
     pub fn flag(&mut self, (name, says): Key<'_>, (): (), field: impl Fn(&mut S) -> &mut bool) {
         let read = |s: &mut Section<'a>, _: &bool| s.flag(name);
-        self.key((name, "true or false", says), field, read, bool::to_string);
+        self.key((name, ("true or false", Form::Flag), says), field, read, bool::to_string);
     }
 
     pub fn text(
         &mut self,
         (name, says): Key<'_>,
-        rule: &str,
+        rule: Rule<'_>,
         field: impl Fn(&mut S) -> &mut String,
     ) {
-        let read = |s: &mut Section<'a>, _: &String| s.text(name, rule);
+        let read = |s: &mut Section<'a>, _: &String| s.text(name, rule.0);
         self.key((name, rule, says), field, read, |text| quoted(text));
     }
 
@@ -114,6 +122,7 @@ impl<'a, S> Keys<'_, 'a, S> {
         let read = |s: &mut Section<'a>, _: &Option<String>| {
             s.text(name, rule).map(|text| (!text.is_empty()).then_some(text))
         };
+        let rule = (rule, TEXT);
         self.key((name, rule, says), field, read, |text| quoted(text.as_deref().unwrap_or("")));
     }
 
@@ -134,6 +143,7 @@ impl<'a, S> Keys<'_, 'a, S> {
                 let path = field(self.value).as_ref().map(|path| quoted(&path.to_string_lossy()));
                 page.optional(name, (rule, says), path, (&quoted(example), "none"));
             }
+            Io::Describe(description) => description.key(name, ((rule, TEXT), says), ""),
         }
     }
 
@@ -153,6 +163,10 @@ impl<'a, S> Keys<'_, 'a, S> {
                 let path = quoted(&field(self.value).to_string_lossy());
                 page.key(name, (PEM, says), &path, "none");
             }
+            Io::Describe(description) => {
+                description.require(&[name]);
+                description.key(name, ((PEM, TEXT), says), "");
+            }
         }
     }
 
@@ -169,7 +183,7 @@ impl<'a, S> Keys<'_, 'a, S> {
             let named = words.iter().find(|(of, _)| of == value);
             quoted(named.map_or("", |(_, word)| *word))
         };
-        self.key((name, &one_of(&names), says), field, read, word);
+        self.key((name, (&one_of(&names), Form::Words(&names)), says), field, read, word);
     }
 
     /// As [`Keys::choice`], if one is made: printed as a comment with `usual` otherwise.
@@ -192,6 +206,11 @@ impl<'a, S> Keys<'_, 'a, S> {
                 let value = named.map(|(_, word)| quoted(word));
                 page.optional(name, (&one_of(&names), says), value, (&usual, &usual));
             }
+            Io::Describe(description) => {
+                let usual = quoted(names.first().copied().unwrap_or_default());
+                let rule = (&*one_of(&names), Form::Words(&names));
+                description.key(name, (rule, says), &usual);
+            }
         }
     }
 
@@ -207,6 +226,7 @@ impl<'a, S> Keys<'_, 'a, S> {
             let parse = |node: &Node| text_of(node).unwrap_or_default().parse().ok();
             s.value(name, |node| parse(node).ok_or_else(|| format!("must be {rule}")))
         };
+        let rule = (rule, ADDRESS);
         self.key((name, rule, says), field, read, |address| quoted(&address.to_string()));
     }
 
@@ -227,14 +247,14 @@ impl<'a, S> Keys<'_, 'a, S> {
         let text = |address: &Option<SocketAddr>| {
             quoted(&address.map_or("off".into(), |address| address.to_string()))
         };
-        self.key((name, rule, says), field, read, text);
+        self.key((name, (rule, Form::Or("off", &ADDRESS)), says), field, read, text);
     }
 
     /// A list of texts.
     pub fn list<T>(
         &mut self,
         (name, says): Key<'_>,
-        (rule, parse, text): (&str, impl Fn(&str) -> Option<T>, impl Fn(&T) -> String),
+        (rule, parse, text): (Rule<'_>, impl Fn(&str) -> Option<T>, impl Fn(&T) -> String),
         field: impl Fn(&mut S) -> &mut Vec<T>,
     ) {
         let read = |s: &mut Section<'a>, _: &Vec<T>| {
@@ -242,7 +262,7 @@ impl<'a, S> Keys<'_, 'a, S> {
                 Item::Array(list) => list.iter().map(|n| text_of(n).and_then(&parse)).collect(),
                 _ => None,
             };
-            s.value(name, |node| all(node).ok_or_else(|| format!("must be {rule}")))
+            s.value(name, |node| all(node).ok_or_else(|| format!("must be {}", rule.0)))
         };
         let print = |all: &Vec<T>| {
             let all: Vec<_> = all.iter().map(|one| quoted(&text(one))).collect();
@@ -255,7 +275,11 @@ impl<'a, S> Keys<'_, 'a, S> {
     pub fn other<T>(
         &mut self,
         (name, says): Key<'_>,
-        (rule, read, text): (&str, impl FnOnce(&Node) -> Result<T, String>, impl Fn(&T) -> String),
+        (rule, read, text): (
+            Rule<'_>,
+            impl FnOnce(&Node) -> Result<T, String>,
+            impl Fn(&T) -> String,
+        ),
         field: impl Fn(&mut S) -> &mut T,
     ) {
         self.key((name, rule, says), field, |s, _| s.value(name, read), text);
@@ -266,7 +290,7 @@ impl<'a, S> Keys<'_, 'a, S> {
         &mut self,
         (name, says): Key<'_>,
         (rule, read, text): (
-            &str,
+            Rule<'_>,
             impl FnOnce(&Node) -> Result<(i32, i32), String>,
             impl Fn(i32, i32) -> String,
         ),
@@ -282,7 +306,11 @@ impl<'a, S> Keys<'_, 'a, S> {
             Io::Print(page) => {
                 let text = |(one, other): (&mut i32, &mut i32)| text(*one, *other);
                 let (value, default) = (text(fields(self.value)), text(fields(self.default)));
-                page.key(name, (rule, says), &value, &default);
+                page.key(name, (rule.0, says), &value, &default);
+            }
+            Io::Describe(description) => {
+                let (one, other) = fields(self.default);
+                description.key(name, (rule, says), &text(*one, *other));
             }
         }
     }

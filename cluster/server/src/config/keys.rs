@@ -1,15 +1,17 @@
 //! What each key of the configuration is: its name, its legal values, its meaning, and the field that it fills.
 //!
-//! A section is described once, by a function over [`Keys`], which reads the keys or prints them: so the two never
-//! disagree.
+//! A section is described once, by a function over [`Keys`], which reads the keys, prints them, or describes them in a
+//! JSON Schema: so these never disagree.
 
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::json;
+
+use super::form::{Description, Form, Rule};
 use super::page::{Page, quoted};
 use super::read::{Section, text_of};
 
-pub(super) const KM_1000: i64 = 100_000_000;
 pub(super) const HOUR: i64 = 3_600_000;
 
 /// The legal values of a path.
@@ -17,13 +19,14 @@ pub(super) const PATH: &str = "the path of a file, relative to this file's folde
 /// The same of a file in PEM.
 pub(super) const PEM: &str = "the path of a file (PEM), relative to this file's folder";
 /// The legal values of a name.
-pub(super) const NAME: &str = "1 to 64 bytes of printable text";
+pub(super) const NAME: Rule<'static> = ("1 to 64 bytes of printable text", Form::Text(1, 64));
 
-/// Where keys are read from, or printed to.
+/// Where keys are read from, printed to, or described.
 pub(super) enum Io<'a> {
     /// A section of the file, and the folder of the file.
     Read(Section<'a>, &'a Path),
     Print(Page),
+    Describe(Description),
 }
 
 impl<'a> Io<'a> {
@@ -31,13 +34,22 @@ impl<'a> Io<'a> {
         match self {
             Io::Read(section, folder) => Io::Read(section.section(name), folder),
             Io::Print(page) => Io::Print(page.section(name, false)),
+            Io::Describe(_) => Io::Describe(Description::default()),
         }
     }
 
-    fn close(&mut self, part: Io<'a>) {
+    /// Ends a part of this one; with `off`, a word may stand in its place.
+    fn close(&mut self, part: Io<'a>, (name, about, off): (&str, (&str, &str), bool)) {
         match (self, part) {
             (Io::Read(section, _), Io::Read(part, _)) => section.close(part),
             (Io::Print(page), Io::Print(part)) => page.close(part),
+            (Io::Describe(description), Io::Describe(part)) => {
+                let schema = match off {
+                    true => json!({ "anyOf": [{ "const": "off" }, part.finish()] }),
+                    false => part.finish(),
+                };
+                description.below(name, about, schema);
+            }
             _ => {}
         }
     }
@@ -92,6 +104,37 @@ impl<'a, S> Keys<'_, 'a, S> {
         matches!(self.io, Io::Read(..))
     }
 
+    pub fn describes(&self) -> bool {
+        matches!(self.io, Io::Describe(_))
+    }
+
+    /// Whether keys are printed: then those without effect are left out.
+    pub fn prints(&self) -> bool {
+        matches!(self.io, Io::Print(_))
+    }
+
+    /// Keys that must be there; `rule` says so.
+    pub fn require(&mut self, names: &[&'static str], rule: &str) {
+        match self.io {
+            Io::Read(section, _) => {
+                let missing = names.iter().filter(|name| !section.says(name));
+                missing
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .for_each(|name| section.missing(name, rule));
+            }
+            Io::Print(_) => {}
+            Io::Describe(_) => self.describe_required(names),
+        }
+    }
+
+    /// The same of keys that something else checks.
+    pub fn describe_required(&mut self, names: &[&'static str]) {
+        if let Io::Describe(description) = self.io {
+            description.require(names);
+        }
+    }
+
     /// Whether the user has set a key, or something below it.
     pub fn is_set(&self, name: &str) -> bool {
         matches!(&self.io, Io::Read(section, _) if section.is_set(name))
@@ -112,7 +155,7 @@ impl<'a, S> Keys<'_, 'a, S> {
     /// A key whose field has a value in any case.
     pub fn key<T>(
         &mut self,
-        (name, rule, says): (&'static str, &str, &str),
+        (name, rule, says): (&'static str, Rule<'_>, &str),
         field: impl Fn(&mut S) -> &mut T,
         read: impl FnOnce(&mut Section<'a>, &T) -> Option<T>,
         text: impl Fn(&T) -> String,
@@ -125,7 +168,10 @@ impl<'a, S> Keys<'_, 'a, S> {
             }
             Io::Print(page) => {
                 let default = text(field(self.default));
-                page.key(name, (rule, says), &text(field(self.value)), &default);
+                page.key(name, (rule.0, says), &text(field(self.value)), &default);
+            }
+            Io::Describe(description) => {
+                description.key(name, (rule, says), &text(field(self.default)));
             }
         }
     }
@@ -142,7 +188,7 @@ impl<'a, S> Keys<'_, 'a, S> {
         }
         let mut io = self.io.open(name);
         keys(&mut Keys { io: &mut io, value: field(self.value), default: field(self.default) });
-        self.io.close(io);
+        self.io.close(io, (name, ("", says), false));
     }
 
     /// A section that need not be there; with `off`, `"off"` says that it is not.
@@ -169,6 +215,7 @@ impl<'a, S> Keys<'_, 'a, S> {
                 }
                 page.note(says);
             }
+            Io::Describe(_) => {}
         }
         let mut default = field(self.default).clone().unwrap_or_default();
         let mut value = match self.reads() {
@@ -177,7 +224,7 @@ impl<'a, S> Keys<'_, 'a, S> {
         };
         let mut io = self.io.open(name);
         keys(&mut Keys { io: &mut io, value: &mut value, default: &mut default });
-        self.io.close(io);
+        self.io.close(io, (name, (rule, says), off));
         *field(self.value) = Some(value);
     }
 
@@ -210,6 +257,15 @@ impl<'a, S> Keys<'_, 'a, S> {
                     if let Io::Print(entry) = io {
                         page.close(entry);
                     }
+                }
+            }
+            Io::Describe(description) => {
+                let mut io = Io::Describe(Description::default());
+                let (mut value, mut default) = (new.clone(), new);
+                keys(&mut Keys { io: &mut io, value: &mut value, default: &mut default });
+                if let Io::Describe(entry) = io {
+                    let list = json!({ "type": "array", "items": entry.finish() });
+                    description.below(name, ("", says), list);
                 }
             }
         }

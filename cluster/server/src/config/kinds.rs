@@ -5,10 +5,11 @@ use purview::scene::properties::{Audience, Detail, PropertySpec, ValueType, Writ
 use purview::scene::spec::{KindSpec, WatchSpec};
 use purview::scene::{RangeSet, SceneSpec};
 
-use super::keys::{KM_1000, Keys, NAME, keys};
+use super::form::{Form, KM_1000, Rule, TEXT};
+use super::keys::{Keys, NAME, keys};
 use super::page::quoted;
-use super::ranges::{range_text, rings};
-use super::read::{lengths, lengths_text, quantity_within, text_of};
+use super::ranges::{RINGS, range_text, rings};
+use super::read::{ANY_LENGTH, lengths, lengths_text, quantity_within, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::Speed;
 
@@ -78,7 +79,7 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
     let layer_text = |layer: &usize| quoted(layers.get(*layer).map_or("", |name| name));
     let speed = |node: &Node| match text_of(node) {
         Some("top") => Ok(None),
-        _ => quantity_within(node, Speed, (0, 10_000_000)).map(|cm_s| Some(cm_s as i32)),
+        _ => quantity_within(node, Speed, (0, MOST_SPEED)).map(|cm_s| Some(cm_s as i32)),
     };
     let speed_text =
         |speed: &Option<i32>| quoted(&speed.map_or("top".into(), |cm_s| Speed.text(cm_s.into())));
@@ -99,11 +100,11 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
     };
     keys! { k;
         "name" text(NAME) spec.name: "The kind's name.";
-        "layer" other("the name of a layer", layer, layer_text) spec.layer: "The kind's patch grid.";
+        "layer" other(("the name of a layer", Form::Text(1, 64)), layer, layer_text) spec.layer: "The kind's patch grid.";
         "circle" other(CIRCLE, circle, circle_text) spec.circle_cm:
             "Not of the first kind: the radii at which players come to see such an entity, and see it no more; \"off\" = \
              as the scene says.";
-        "speed" other("a speed, or \"top\"", speed, speed_text) spec.speed_cm_s:
+        "speed" other(("a speed, or \"top\"", Form::Or("top", &SPEED)), speed, speed_text) spec.speed_cm_s:
             "Top speed of the kind without a grant; \"top\" = the scene's top speed.";
         "blocks" flag() spec.blocks:
             "Whether entities of the kind occupy the tile on which they stand, so that nobody else enters it; with \
@@ -112,34 +113,31 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
             "What entities of the kind have beside a place.";
         "watch" optional(WATCH, false, watch) watch:
             "What entities of the kind watch: the game's logic is told when one comes near, and when it is gone.";
-        "sights" other(ranges, sights, sights_text) spec.sights:
+        "sights" other((ranges, Form::List(&RINGS)), sights, sights_text) spec.sights:
             "Patches only, and only of the first kind: beside the scene's range, the rings in which a client may ask to \
              be shown what is not a player.";
     }
 }
 
-const CIRCLE: &str = "two lengths, [\"80m\", \"88m\"], or \"off\"";
+const MOST_SPEED: i64 = 10_000_000;
+const SPEED: Form<'static> = Form::Of(Speed, 0, MOST_SPEED);
+const CIRCLE: Rule<'static> =
+    ("two lengths, [\"80m\", \"88m\"], or \"off\"", Form::Or("off", &Form::Few(2, 2, &ANY_LENGTH)));
 
 fn circle(node: &Node) -> Result<Option<(i32, i32)>, String> {
     if text_of(node) == Some("off") {
         return Ok(None);
     }
-    match lengths(node, CIRCLE)?[..] {
+    match lengths(node, CIRCLE.0)?[..] {
         [enter, leave] => Ok(Some((enter, leave))),
-        _ => Err(format!("must be {CIRCLE}")),
+        _ => Err(format!("must be {}", CIRCLE.0)),
     }
 }
 
 const WATCH: &str = "a section: { kinds = [\"player\"], enter = \"20m\", leave = \"25m\" }";
 
 fn property(k: &mut Keys<'_, '_, PropertySpec>) {
-    k.check(|s, _| {
-        for key in ["name", "id"] {
-            if !s.says(key) {
-                s.missing(key, "each property needs a name and an id");
-            }
-        }
-    });
+    k.require(&["name", "id"], "each property needs a name and an id");
     keys! { k;
         "name" text(NAME) name: "The property's name.";
         "id" count(0, 63) id.0:
@@ -158,16 +156,10 @@ fn property(k: &mut Keys<'_, '_, PropertySpec>) {
 }
 
 fn watch(k: &mut Keys<'_, '_, Watch>) {
-    k.check(|s, _| {
-        for key in ["kinds", "enter"] {
-            if !s.says(key) {
-                s.missing(key, "what a kind watches needs kinds and an enter radius");
-            }
-        }
-    });
+    k.require(&["kinds", "enter"], "what a kind watches needs kinds and an enter radius");
     let names = "a list of names, for example [\"player\"]";
     keys! { k;
-        "kinds" list(names, |name| Some(name.to_owned()), String::clone) kinds:
+        "kinds" list((names, Form::List(&TEXT)), |name| Some(name.to_owned()), String::clone) kinds:
             "The kinds that are watched.";
         "enter" length(1, KM_1000) enter_cm: "An entity nearer than this is sighted.";
     }

@@ -3,6 +3,7 @@
 use purview::scene::SceneSpec;
 
 use super::error::ConfigError;
+use super::form::Form;
 use super::keys::{Keys, NAME, keys};
 use super::read::Section;
 use super::tree::{Item, Node};
@@ -37,14 +38,14 @@ fn map(k: &mut Keys<'_, '_, MapSpec>) {
         "tile" length(1, 100_000) tile_cm: "Side of a tile of the map; it divides the scene's sides.";
         "file" path(FILE, "map.tmj") file: "The file of blocked tiles.";
     }
-    let (is_picture, is_read) = (k.value.is_picture(), k.reads());
-    if is_read || k.value.layer.is_some() && !is_picture {
+    let (is_picture, all) = (k.value.is_picture(), !k.prints());
+    if all || k.value.layer.is_some() && !is_picture {
         keys! { k;
             "layer" optional_text("the name of a tile layer") layer:
                 "Tiled maps only: the layer whose tiles are blocked. Default: \"blocked\", if there is one.";
         }
     }
-    if is_read || is_picture {
+    if all || is_picture {
         keys! { k;
             "threshold" count(1, 255) threshold:
                 "Pictures only: the grey level, up to 255, from which a pixel counts as light.";
@@ -58,7 +59,7 @@ fn map(k: &mut Keys<'_, '_, MapSpec>) {
         "height_step" length(1, 1_500) height_step_cm:
             "Height of one grey level, or of one step of the Tiled property `height`.";
     }
-    if is_read || k.value.height.is_some() {
+    if all || k.value.height.is_some() {
         let says = "The grey level of the height picture that means height 0.";
         k.count(("height_zero", says), (0, 65_535), |m| &mut m.height_zero);
     }
@@ -68,6 +69,10 @@ fn map(k: &mut Keys<'_, '_, MapSpec>) {
     }
 }
 
+const TILES: Form<'static> = Form::Each(&[EDGE, EDGE, SIDE, SIDE]);
+const EDGE: Form<'static> = Form::Whole(0, i32::MAX as i64);
+const SIDE: Form<'static> = Form::Whole(1, i32::MAX as i64);
+
 fn door(k: &mut Keys<'_, '_, DoorSpec>) {
     let rule = "four whole numbers, for example [10, 4, 2, 1]";
     let read = |node: &Node| {
@@ -76,13 +81,14 @@ fn door(k: &mut Keys<'_, '_, DoorSpec>) {
     };
     keys! { k;
         "name" text(NAME) name: "The name by which the logic opens and closes the door.";
-        "tiles" other(rule, read, |tiles: &[i32; 4]| format!("{tiles:?}")) tiles:
+        "tiles" other((rule, TILES), read, |tiles: &[i32; 4]| format!("{tiles:?}")) tiles:
             "West and north edge, width and depth, in tiles.";
         "open" flag() open: "Whether the door is open at the start.";
     }
+    k.describe_required(&["name", "tiles"]);
     k.check(|s, d| {
         if d.name.is_empty() && !s.is_wrong("name") {
-            s.missing("name", &format!("is missing: write {NAME}"));
+            s.missing("name", &format!("is missing: write {}", NAME.0));
         }
         if !s.says("tiles") {
             s.missing("tiles", &format!("is missing: write {rule}"));

@@ -18,8 +18,10 @@
 //! of a list), then the file, then the defaults. An unknown key is an error in every one of them.
 
 mod advertise;
+mod cluster;
 mod contents;
 mod error;
+mod form;
 mod forms;
 mod keys;
 mod kinds;
@@ -29,6 +31,7 @@ mod objects;
 mod options;
 mod origin;
 mod page;
+mod patterns;
 mod portals;
 mod ranges;
 mod read;
@@ -37,6 +40,7 @@ mod settings;
 mod tree;
 pub mod units;
 mod updates;
+mod visibility;
 
 #[cfg(test)]
 mod properties;
@@ -69,6 +73,7 @@ pub use crate::logs::{LogFormat, LogSettings};
 pub use crate::storage::password::{Password, PasswordError};
 pub use crate::tls::{CertificateSettings, TlsSettings};
 
+use form::Description;
 use keys::{Io, Keys, keys};
 use page::Page;
 use read::Section;
@@ -290,8 +295,22 @@ impl Config {
         keys(&mut Keys { io: &mut io, value: &mut value, default: &mut default });
         match io {
             Io::Print(page) => page.finish(),
-            Io::Read(..) => String::new(),
+            Io::Read(..) | Io::Describe(_) => String::new(),
         }
+    }
+
+    /// The JSON Schema of all configurations: [`Config::parse`] refuses what it refuses, and more.
+    pub fn json_schema() -> serde_json::Value {
+        let (mut value, mut default) = (Config::default(), Config::default());
+        let mut io = Io::Describe(Description::default());
+        keys(&mut Keys { io: &mut io, value: &mut value, default: &mut default });
+        let mut schema = match io {
+            Io::Describe(description) => description.finish(),
+            Io::Read(..) | Io::Print(_) => serde_json::Value::Null,
+        };
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = format!("Configuration of Purview {}", env!("CARGO_PKG_VERSION")).into();
+        schema
     }
 }
 
@@ -337,7 +356,7 @@ fn keys(k: &mut Keys<'_, '_, Config>) {
         }) logic: "Logic workers.";
         "cluster" section(|k: &mut Keys<'_, '_, ClusterSettings>| {
             ClusterSettings::keys(k);
-            k.check(|s, c| settings::check_cluster(s, c, tick_ms));
+            k.check(|s, c| cluster::check(s, c, tick_ms));
         }) cluster: "This process as a member of a cluster.";
         "token" section(|k: &mut Keys<'_, '_, TokenSettings>| {
             TokenSettings::keys(k);
@@ -361,7 +380,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     keys(&mut Keys { io: &mut io, value: &mut value, default: &mut default });
     let problems = match io {
         Io::Read(section, _) => section.finish(),
-        Io::Print(_) => Vec::new(),
+        Io::Print(_) | Io::Describe(_) => Vec::new(),
     };
     (value, problems)
 }

@@ -1,5 +1,7 @@
 //! The text of a configuration, with the meaning, the legal values and the default of each key.
 
+use super::form::{depends, sentence};
+
 /// A section being written.
 #[derive(Default)]
 pub(super) struct Page {
@@ -59,16 +61,12 @@ impl Page {
         if self.is_silent {
             return;
         }
-        let says = says.trim();
-        let mut chars = rule.chars();
-        let first = chars.next().map(|c| c.to_ascii_uppercase());
-        let rule: String = first.into_iter().chain(chars).collect();
-        // The meaning names a default that depends on other keys.
-        let default = match default.is_empty() || says.contains("efault:") {
+        let (says, rule) = (says.trim(), sentence(rule));
+        let default = match default.is_empty() || depends(says) {
             true => String::new(),
             false => format!(" Default: {default}."),
         };
-        self.keys += &format!("# {says}\n# {rule}.{default}\n");
+        self.keys += &format!("# {says}\n# {rule}{default}\n");
     }
 
     pub fn key(&mut self, name: &str, about: (&str, &str), value: &str, default: &str) {

@@ -6,17 +6,25 @@ use purview::scene::portals::{Journey, PortalSpec, Target};
 use purview::scene::terrain::{Ground, Terrain};
 use purview::scene::{Plane, Pos, Rect, Scene, SceneSpec};
 
+use super::form::{Form, Rule, TEXT};
 use super::keys::{Keys, NAME, keys};
 use super::page::quoted;
-use super::read::{lengths, lengths_text};
+use super::read::{ANY_LENGTH, lengths, lengths_text};
 use super::tree::{Item, Node};
 use super::units::Quantity::Length;
 use crate::maps::{MapObject, MapProblem, ObjectRole, ObjectValue};
 
-const AREA: &str = "four lengths: west and north edge, width and depth, for example [\"10m\", \"20m\", \"4m\", \"4m\"]";
-const TO: &str = "two or three lengths: x, z and, if it is not the ground's, the height";
-const SCENE: &str = "the name of a scene, or \"here\"";
-const PLANE: &str = "a number, or \"same\"";
+const AREA: Rule<'static> = (
+    "four lengths: west and north edge, width and depth, for example [\"10m\", \"20m\", \"4m\", \"4m\"]",
+    Form::Few(4, 4, &ANY_LENGTH),
+);
+const TO: Rule<'static> = (
+    "two or three lengths: x, z and, if it is not the ground's, the height",
+    Form::Few(2, 3, &ANY_LENGTH),
+);
+const SCENE: Rule<'static> = ("the name of a scene, or \"here\"", TEXT);
+const PLANE: Rule<'static> =
+    ("a number, or \"same\"", Form::Or("same", &Form::Whole(i32::MIN as i64, i32::MAX as i64)));
 /// What the object of a map says of its destination.
 const TO_TEXT: &str = "must have a text `to` of two or three lengths, as \"10m, 20m\"";
 
@@ -35,26 +43,21 @@ fn unnamed() -> PortalSpec {
 }
 
 fn portal(k: &mut Keys<'_, '_, PortalSpec>) {
-    k.check(|s, _| {
-        for key in ["name", "area", "to"] {
-            if !s.says(key) {
-                s.missing(key, "each portal needs a name, an area and a place that it leads to");
-            }
-        }
-    });
+    let rule = "each portal needs a name, an area and a place that it leads to";
+    k.require(&["name", "area", "to"], rule);
     let scene = |node: &Node| match super::read::text_of(node) {
         Some("here") => Ok(None),
         Some(name) => Ok(Some(name.to_owned())),
-        None => Err(format!("must be {SCENE}")),
+        None => Err(format!("must be {}", SCENE.0)),
     };
     let scene_text = |scene: &Option<String>| quoted(scene.as_deref().unwrap_or("here"));
     let plane = |node: &Node| match &node.item {
         Item::Text(text) if text == "same" => Ok(None),
         Item::Integer(number) => match i32::try_from(*number) {
             Ok(number) if Plane(number) != Plane::LIMBO => Ok(Some(Plane(number))),
-            _ => Err(format!("must be {PLANE}")),
+            _ => Err(format!("must be {}", PLANE.0)),
         },
-        _ => Err(format!("must be {PLANE}")),
+        _ => Err(format!("must be {}", PLANE.0)),
     };
     let plane_text = |plane: &Option<Plane>| plane.map_or(quoted("same"), |p| p.0.to_string());
     keys! { k;
@@ -74,8 +77,8 @@ fn rect([x, z, width, depth]: [i32; 4]) -> Rect {
 }
 
 fn area(node: &Node) -> Result<Rect, String> {
-    let sides = <[i32; 4]>::try_from(lengths(node, AREA)?);
-    sides.map(rect).map_err(|_| format!("must be {AREA}"))
+    let sides = <[i32; 4]>::try_from(lengths(node, AREA.0)?);
+    sides.map(rect).map_err(|_| format!("must be {}", AREA.0))
 }
 
 fn area_text(Rect { x0, z0, x1, z1 }: &Rect) -> String {
@@ -91,7 +94,7 @@ fn target_of(lengths: &[i32]) -> Option<Target> {
 }
 
 fn target(node: &Node) -> Result<Target, String> {
-    target_of(&lengths(node, TO)?).ok_or_else(|| format!("must be {TO}"))
+    target_of(&lengths(node, TO.0)?).ok_or_else(|| format!("must be {}", TO.0))
 }
 
 fn target_text(target: &Target) -> String {

@@ -2,9 +2,14 @@
 
 use purview::scene::RangeSet;
 
+use super::form::Form;
 use super::page::quoted;
 use super::read::text_of;
 use super::tree::{Item, Node};
+
+/// The legal values of a range.
+pub(super) const RINGS: Form<'static> =
+    Form::Or("full", &Form::List(&Form::Words(&["near", "middle", "far", "full"])));
 
 /// `"full"`, or a list of rings.
 pub(super) fn rings(node: &Node) -> Option<RangeSet> {

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
+use super::form::Form;
 use super::origin::Origin;
 use super::page::quoted;
 use super::tree::{Item, Node};
@@ -305,6 +306,9 @@ pub(super) fn quantity_within(
         false => Err(format!("must lie between {:?} and {:?}", of.text(least), of.text(most))),
     }
 }
+
+/// One of the lengths of [`lengths`].
+pub(super) const ANY_LENGTH: Form<'static> = Form::Of(Quantity::Length, 0, i32::MAX as i64);
 
 /// A list of lengths, centimetres; `rule` says what the list is.
 pub(super) fn lengths(node: &Node, rule: &str) -> Result<Vec<i32>, String> {

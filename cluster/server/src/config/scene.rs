@@ -5,25 +5,22 @@ use purview::scene::layout::lands_along;
 use purview::scene::messages::MAX_HOLD_MS;
 use purview::scene::movement::Climb;
 use purview::scene::spec::{BondSpec, LayerSpec, MoveSpec, Moves, PaceSpec, Rates, SpecError};
-use purview::scene::{RegionId, Scene, SceneId, SceneSpec, Visibility};
+use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
 
 use super::error::ConfigError;
-use super::keys::{HOUR, Io, KM_1000, Keys, NAME, keys};
-use super::page::{Page, quoted};
-use super::ranges::{range_text, rings};
-use super::read::{Section, one_of, quantity_of, quantity_within, text_of};
+use super::form::{A_LENGTH, Form, KM_1000, LENGTH, LENGTH_OR_0, Rule, TEXT};
+use super::keys::{HOUR, Io, Keys, NAME, keys};
+use super::page::quoted;
+use super::read::{ANY_LENGTH, Section, quantity_of, quantity_within, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::{self, Length, Size, Speed};
-use super::{contents, kinds, portals, updates};
+use super::{contents, kinds, portals, updates, visibility};
 
 /// Most lands and most regions of a scene: a server builds that many at once.
 const MOST_LANDS: i64 = 262_144;
 const MOST_REGIONS: i64 = 4_096;
-
-/// Default enter and leave radius of a circle.
-const CIRCLE: (i32, i32) = (8_000, 8_500);
-
-const LENGTH: (i64, i64) = (1, KM_1000);
+/// Most lands along a side of a region.
+const MOST_LANDS_ALONG: i64 = 1_000_000;
 
 pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     keys! { k;
@@ -35,15 +32,16 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
         "land" length(100, KM_1000) land_cm: "Side of a land, a power of two times the patch.";
     }
     let rule = "two whole numbers from 1, for example [2, 2]";
+    let form = Form::Few(2, 2, &Form::Whole(1, MOST_LANDS_ALONG));
     let read =
         |node: &Node| lands(node).ok_or_else(|| format!("must be {rule}: lands along x and z"));
     let says = "Size of a region in lands, along x and z.";
-    k.pair(("region", says), (rule, read, |x, z| format!("[{x}, {z}]")), |s| {
+    k.pair(("region", says), ((rule, form), read, |x, z| format!("[{x}, {z}]")), |s| {
         (&mut s.region_lands_x, &mut s.region_lands_z)
     });
     layers(k);
     kinds::keys(k);
-    visibility(k);
+    visibility::keys(k);
     let off = |node: &Node| match text_of(node) {
         Some("off") => Ok(None),
         _ => quantity_within(node, Length, LENGTH).map(|cm| Some(cm as i32)),
@@ -51,7 +49,7 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     let height_text =
         |cm: &Option<i32>| quoted(&cm.map_or("off".into(), |cm| Length.text(cm.into())));
     keys! { k;
-        "height" other("a length, or \"off\"", off, height_text) height_cm:
+        "height" other(("a length, or \"off\"", Form::Or("off", &A_LENGTH)), off, height_text) height_cm:
             "How far apart in height entities may be to come into view of each other; in view they may be an eighth more. \
              \"off\" = heights do not count.";
         "view_cap" count(1, 1_000) view_cap: "Most players in one player's view list.";
@@ -92,7 +90,8 @@ fn lands(node: &Node) -> Option<(i32, i32)> {
     else {
         return None;
     };
-    let fits = |n: i64| i32::try_from(n).ok().filter(|n| (1..=1_000_000).contains(n));
+    let fits =
+        |n: i64| i32::try_from(n).ok().filter(|n| (1..=MOST_LANDS_ALONG).contains(&i64::from(*n)));
     Some((fits(*x)?, fits(*z)?))
 }
 
@@ -126,7 +125,7 @@ fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
             s.conflict("patch", patch, "cannot be combined with `layer`; write one of the two");
         }
     });
-    if lists || !k.reads() && !is_one {
+    if lists || k.describes() || k.prints() && !is_one {
         keys! { k;
             "layer" sections(new, layer) layers:
                 "Patch grids; players use the first. They replace `patch`.";
@@ -134,14 +133,15 @@ fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     }
 }
 
-const PATCH: &str = "a length, or two: [\"16m\", \"10m\"]";
+const PATCH: Rule<'static> =
+    ("a length, or two: [\"16m\", \"10m\"]", Form::Either(&A_LENGTH, &Form::Few(2, 2, &A_LENGTH)));
 
 fn patch(node: &Node) -> Result<[i32; 2], String> {
     let side = |node: &Node| quantity_within(node, Length, LENGTH).map(|cm| cm as i32);
     match &node.item {
         Item::Array(list) => match &list[..] {
             [x, z] => Ok([side(x)?, side(z)?]),
-            _ => Err(format!("must be {PATCH}")),
+            _ => Err(format!("must be {}", PATCH.0)),
         },
         _ => side(node).map(|side| [side; 2]),
     }
@@ -160,95 +160,10 @@ fn layer(k: &mut Keys<'_, '_, LayerSpec>) {
     }
 }
 
-const RANGE: (&str, &str) = (
-    "\"full\", or a list of \"near\", \"middle\", \"far\"",
-    "Patches only: the rings in which players see each other, and all else unless their clients ask for one of the \
-     kind's `sights`.",
-);
-const VISIBILITY: [&str; 3] = ["patches", "circle", "all"];
-const VISIBLE: &str =
-    "Which entities are in range: rings of patches, a circle, or all (one region only).";
-const ENTER: &str = "Circle only: an entity nearer than this comes into range.";
-const LEAVE: &str =
-    "Circle only: an entity farther than this goes out of range; greater than `enter`.";
-const PATCH_MARGIN: &str = "Patches only: how much nearer each of two entities in view of each other counts, at most half a patch; \"auto\" = \
-     2 m, or half a patch where that is less.";
-
-fn visibility(k: &mut Keys<'_, '_, SceneSpec>) {
-    match k.io {
-        Io::Read(section, _) => read_visibility(section, k.value),
-        Io::Print(page) => print_visibility(page, k.value),
-    }
-}
-
-fn read_visibility(s: &mut Section<'_>, spec: &mut SceneSpec) {
-    let (enter_cm, leave_cm) = circle(s);
-    let choice = s.choice("visibility", &VISIBILITY).unwrap_or(0);
-    let told = !s.is_wrong("visibility");
-    let other = match choice {
-        0 => ["enter", "leave"].map(|key| (key, "circle")),
-        1 => ["range", "patch_margin"].map(|key| (key, "patches")),
-        _ => [("enter", "circle"), ("leave", "circle")],
-    };
-    let more = ["range", "patch_margin"].map(|key| (key, "patches"));
-    let more = more.into_iter().filter(|_| choice == 2);
-    for (key, wanted) in other.into_iter().chain(more).filter(|_| told) {
-        if let Some(node) = s.get(key) {
-            s.conflict(key, node, format!("has an effect only with visibility = {wanted:?}"));
-        }
-    }
-    spec.visibility = match choice {
-        0 => Visibility::Patches,
-        1 => Visibility::Circle { enter_cm, leave_cm },
-        _ => Visibility::All,
-    };
-    let range = s.value("range", |node| rings(node).ok_or_else(|| format!("must be {}", RANGE.0)));
-    spec.range = range.unwrap_or(spec.range);
-    let margin = s.value("patch_margin", |node| match text_of(node) {
-        Some("auto") => Ok(None),
-        _ => quantity_within(node, Length, (0, KM_1000)).map(|cm| Some(cm as i32)),
-    });
-    spec.patch_margin_cm = margin.flatten();
-}
-
-fn print_visibility(page: &mut Page, spec: &SceneSpec) {
-    let cm = |cm: i32| quoted(&Length.text(cm.into()));
-    let name = match spec.visibility {
-        Visibility::Patches => "patches",
-        Visibility::Circle { .. } => "circle",
-        Visibility::All => "all",
-    };
-    let about = (&*one_of(&VISIBILITY), VISIBLE);
-    page.key("visibility", about, &quoted(name), &quoted("patches"));
-    if let Visibility::Circle { enter_cm, leave_cm } = spec.visibility {
-        page.key("enter", ("a length", ENTER), &cm(enter_cm), &cm(CIRCLE.0));
-        page.key("leave", ("a length", LEAVE), &cm(leave_cm), &cm(CIRCLE.1));
-    }
-    if spec.visibility == Visibility::Patches {
-        page.key("range", RANGE, &range_text(&spec.range), &quoted("full"));
-        let margin = spec.patch_margin_cm.map_or_else(|| quoted("auto"), cm);
-        page.key("patch_margin", ("a length", PATCH_MARGIN), &margin, &quoted("auto"));
-    }
-}
-
-/// The enter and leave radius of a circle. The default of one follows the other, if that is set.
-fn circle(s: &mut Section<'_>) -> (i32, i32) {
-    let mut radius = |name, default: i32| {
-        s.quantity(name, Length, LENGTH.0, LENGTH.1).map_or(default, |cm| cm as i32)
-    };
-    let (enter_cm, leave_cm) = (radius("enter", CIRCLE.0), radius("leave", CIRCLE.1));
-    let gap = CIRCLE.1 - CIRCLE.0;
-    match (s.is_set("enter"), s.is_set("leave")) {
-        (true, false) => (enter_cm, leave_cm.max(enter_cm.saturating_add(gap))),
-        (false, true) => (enter_cm.min(leave_cm - gap).max(1), leave_cm),
-        _ => (enter_cm, leave_cm),
-    }
-}
-
 fn bonds(k: &mut Keys<'_, '_, BondSpec>) {
     let rule = "a list of names, for example [\"couple\", \"party\", \"fight\"]";
     keys! { k;
-        "kinds" list(rule, |name| Some(name.to_owned()), String::clone) kinds:
+        "kinds" list((rule, Form::List(&TEXT)), |name| Some(name.to_owned()), String::clone) kinds:
             "Kinds of bonds, strongest first; bonded players come first in each other's view lists. An action aimed at \
              another player makes a bond of the kind \"fight\".";
         "cap" count(0, 1_000) cap:
@@ -311,7 +226,7 @@ fn movement(k: &mut Keys<'_, '_, MoveSpec>, mapped: bool) {
             s.conflict("climb_down", down, "has an effect only with climb_up");
         }
     });
-    if k.reads() || k.value.tile_cm != k.default.tile_cm {
+    if !k.prints() || k.value.tile_cm != k.default.tile_cm {
         let says = "Side of a tile in a scene without a map.";
         k.length(("tile", says), (1, 100_000), |m| &mut m.tile_cm);
     }
@@ -334,7 +249,8 @@ fn climb(k: &mut Keys<'_, '_, MoveSpec>) {
         "How much higher the next tile may be; without it heights do not limit walking.",
     );
     let down = ("climb_down", "How much lower the next tile may be; default: `climb_up`.");
-    let cm = |node: &Node| quantity_within(node, Length, (0, 100_000)).map(|cm| cm as i32);
+    let most = 100_000;
+    let cm = |node: &Node| quantity_within(node, Length, (0, most)).map(|cm| cm as i32);
     match k.io {
         Io::Read(s, _) => {
             let (up_cm, down_cm) = (s.value(up.0, cm), s.value(down.0, cm));
@@ -350,6 +266,11 @@ fn climb(k: &mut Keys<'_, '_, MoveSpec>) {
                 [(up, climb.map(|c| c.up_cm)), (down, climb.map(|c| c.down_cm))]
             {
                 page.optional(name, ("a length", says), cm.map(text), ("\"50cm\"", "none"));
+            }
+        }
+        Io::Describe(description) => {
+            for (name, says) in [up, down] {
+                description.key(name, (("a length", Form::Of(Length, 0, most)), says), "");
             }
         }
     }
@@ -370,7 +291,7 @@ fn places(k: &mut Keys<'_, '_, SceneSpec>) {
         "linger" time(0, MAX_HOLD_MS.into()) linger_ms:
             "How long a player stays in the scene whose client leaves, breaks off or logs in anew; a new login takes it over. \
              \"0ms\": it leaves at once, or when gateway.grace_period is over.";
-        "band" other("a length, or \"auto\"", band, band_text) band_cm:
+        "band" other(("a length, or \"auto\"", Form::Or("auto", &LENGTH_OR_0)), band, band_text) band_cm:
             "Width of the band that a region mirrors to its neighbours; \"auto\" = the narrowest legal width.";
         "lines" count(1, 1_000_000) lines:
             "Planes (lines) over which players without a chosen plane are spread.";
@@ -388,7 +309,8 @@ fn places(k: &mut Keys<'_, '_, SceneSpec>) {
         format!("[{}, {}]", quoted(&Length.text(x.into())), quoted(&Length.text(z.into())))
     };
     let says = "Where a player without a position of its own appears, x and z. Default: the middle of the map.";
-    k.pair(("spawn", says), (rule, |node| spawn(node, rule), text), |s| {
+    let form = Form::Few(2, 2, &ANY_LENGTH);
+    k.pair(("spawn", says), ((rule, form), |node| spawn(node, rule), text), |s| {
         (&mut s.spawn_x_cm, &mut s.spawn_z_cm)
     });
     if resized && !k.is_set("spawn") {

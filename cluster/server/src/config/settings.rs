@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use purview::scene::names::is_name;
-use purview::scene::region::ESCROW_TICKS;
 
 use super::advertise::{self, ADVERTISE, Advertise};
+use super::form::{Form, Rule, TEXT};
 use super::keys::{HOUR, Keys, NAME, PATH, keys, settings};
 use super::page::quoted;
 use super::read::{Section, nearest, text_of};
-use super::units::Quantity;
 use crate::admission::AddressLimits;
 use crate::gateway::token::{RESUME_AUDIENCE, told_claim};
 use crate::logins::Duplicate;
@@ -20,7 +19,6 @@ use crate::logs::{LogFormat, LogSettings};
 use crate::metrics::RegionSeries;
 use crate::node::balancer::BalanceMode;
 use crate::storage::checkpoints::player_records::STORE_WAIT;
-use crate::storage::password;
 use crate::tls::{CertificateSettings, TlsSettings, make};
 
 const FOLDER: &str = "the path of a folder, relative to this file's folder";
@@ -93,14 +91,20 @@ settings! {
     }
 }
 
-const NETWORKS: &str =
-    "a list of addresses and networks, such as [\"10.0.0.7\", \"2001:db8::/64\"]";
-const ORIGINS: &str =
-    "a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]";
+const NETWORKS: Rule<'static> = (
+    "a list of addresses and networks, such as [\"10.0.0.7\", \"2001:db8::/64\"]",
+    Form::List(&Form::Matching("^[0-9a-fA-F:.]+(?:/[0-9]+)?$")),
+);
+const ORIGINS: Rule<'static> = (
+    "a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]",
+    Form::List(&Form::Matching(r"^https?://[^\s/?#*]+$")),
+);
 pub(super) const TLS: &str = "a section with `certificate` and `key`";
 
-const CLAIMS: &str =
-    "a list of claims, such as [\"guild\", \"level\"]; not sub, exp, iss, aud, nbf or planes";
+const CLAIMS: Rule<'static> = (
+    "a list of claims, such as [\"guild\", \"level\"]; not sub, exp, iss, aud, nbf or planes",
+    Form::List(&TEXT),
+);
 
 fn network(text: &str) -> Option<IpNet> {
     let one = text.parse::<IpAddr>().map(IpNet::from);
@@ -186,7 +190,10 @@ settings! {
     }
 }
 
-const GATEWAY: &str = "ws:// or wss:// with a host: \"wss://play.example.net/\"";
+const GATEWAY: Rule<'static> = (
+    "ws:// or wss:// with a host: \"wss://play.example.net/\"",
+    Form::Matching(r"^(?:wss?://[-A-Za-z0-9._~:\[\]][-A-Za-z0-9._~:/\[\]]*)?$"),
+);
 
 /// The address of a gateway, as a browser connects to it.
 fn gateway_url(text: &str) -> Result<Option<String>, String> {
@@ -201,11 +208,14 @@ fn gateway_url(text: &str) -> Result<Option<String>, String> {
     if is_url {
         Ok(Some(text.into()))
     } else {
-        Err(format!("{text:?} is not one: write {GATEWAY}"))
+        Err(format!("{text:?} is not one: write {}", GATEWAY.0))
     }
 }
 
-const HOSTS: &str = "names, comma-separated, without scheme and port: \"console.internal\"";
+const HOSTS: Rule<'static> = (
+    "names, comma-separated, without scheme and port: \"console.internal\"",
+    Form::Matching(r"^[-A-Za-z0-9_.,\s]*$"),
+);
 
 /// The host names of the console.
 fn hosts(text: &str) -> Result<Vec<String>, String> {
@@ -213,7 +223,7 @@ fn hosts(text: &str) -> Result<Vec<String>, String> {
     let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     match names.iter().find(|name| !name.bytes().all(inner)) {
-        Some(name) => Err(format!("{name:?} is not a host name: write {HOSTS}")),
+        Some(name) => Err(format!("{name:?} is not a host name: write {}", HOSTS.0)),
         None => Ok(names),
     }
 }
@@ -233,14 +243,14 @@ settings! {
             other(ADVERTISE, advertise::read, |address: &Advertise| quoted(&address.to_string()));
         /// The etcd that holds membership, leases and the layout.
         pub etcd: String = "http://127.0.0.1:2379".into(),
-            text("one or more comma-separated addresses, such as \"http://127.0.0.1:2379\"");
+            text("one or more comma-separated addresses, such as \"http://127.0.0.1:2379\"", TEXT);
         /// The etcd user, if etcd requires one; needs `etcd_password_file`.
-        pub etcd_user: String = String::new(), text("a name");
+        pub etcd_user: String = String::new(), text("a name", TEXT);
         /// File with the password of `etcd_user`.
         pub etcd_password_file: Option<PathBuf> = None, path(PATH, "etcd.password");
         /// The PostgreSQL that stores checkpoints. The password belongs in `postgres_password_file`.
         pub postgres: String = "off".into(),
-            text("an address such as \"postgres://purview@127.0.0.1:5432/purview\", or \"off\"");
+            text("an address such as \"postgres://purview@127.0.0.1:5432/purview\", or \"off\"", TEXT);
         /// File with the password of the user in `postgres`.
         pub postgres_password_file: Option<PathBuf> = None, path(PATH, "postgres.password");
         /// Time between two checkpoints of a region. After a failure at most this much is lost of NPCs and other entities
@@ -258,7 +268,7 @@ settings! {
         /// regions are moved and cut. The same for all nodes: `purview ctl balance` shows it.
         pub balance: BalanceMode = BalanceMode::Explain, choice(&BalanceMode::NAMES);
         /// Where this process runs: a zone of a cloud, a rack. `purview ctl status` shows it.
-        pub zone: String = String::new(), text("a name, such as \"eu-1a\"");
+        pub zone: String = String::new(), text("a name, such as \"eu-1a\"", Form::Text(0, 64));
         /// Further facts about this process, which `purview ctl status` shows.
         pub labels: Vec<(String, String)> = Vec::new(), list(LABELS, label, label_text);
         /// Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that only
@@ -270,7 +280,10 @@ settings! {
     }
 }
 
-const LABELS: &str = "a list of labels, such as [\"map=city\", \"machine=fast\"]";
+const LABELS: Rule<'static> = (
+    "a list of labels, such as [\"map=city\", \"machine=fast\"]",
+    Form::List(&Form::Matching("^[^=]{1,64}=.{1,64}$")),
+);
 
 fn label(text: &str) -> Option<(String, String)> {
     let (key, value) = text.split_once('=')?;
@@ -282,7 +295,7 @@ fn label_text((key, value): &(String, String)) -> String {
 }
 
 /// The legal values of the name of a node.
-const NODE: &str = "1 to 255 bytes of printable text";
+pub(super) const NODE: Rule<'static> = ("1 to 255 bytes of printable text", Form::Text(0, 255));
 
 fn cluster_tls(k: &mut Keys<'_, '_, TlsSettings>) {
     let missing = "set certificate, key and authority together";
@@ -383,93 +396,19 @@ pub(super) fn check_token(s: &mut Section<'_>, settings: &TokenSettings) {
     }
 }
 
-pub(super) fn check_cluster(s: &mut Section<'_>, settings: &ClusterSettings, tick_ms: u32) {
-    s.forbid(
-        "etcd_password",
-        "a password must not be in the configuration; put it into a file and name that file in \
-         cluster.etcd_password_file",
-    );
-    for (key, name, most, rule) in [
-        ("name", &settings.name, 64, NAME),
-        ("node", &settings.node, 255, NODE),
-        ("zone", &settings.zone, 64, NAME),
-    ] {
-        if !name.is_empty() && !is_name(name, most) {
-            s.unfit(key, name, format!("must be {rule}"));
-        }
-    }
-    check_checkpoint(s, settings.checkpoint, tick_ms);
-    if settings.listen.ip().is_unspecified() && settings.advertise == Advertise::Listen {
-        let rule = format!(
-            "is missing: {:?} in cluster.listen is every address of this machine, and no peer can call it; write \
-             {ADVERTISE}",
-            settings.listen.to_string()
-        );
-        s.missing("advertise", &rule);
-    }
-    if !passwords(s, settings) {
-        schemes(s, settings);
-    }
-}
-
-/// Recovery keeps [`ESCROW_TICKS`] ticks; half of them cover the way of a checkpoint to its store.
-fn check_checkpoint(s: &mut Section<'_>, every: Duration, tick_ms: u32) {
-    let ticks = ESCROW_TICKS / 2;
-    let max_ms = ticks as i64 * i64::from(tick_ms);
-    if every > Duration::from_millis(max_ms as u64) {
-        let (max, tick) = (Quantity::Time.text(max_ms), Quantity::Time.text(tick_ms.into()));
-        let rule = format!(
-            "must be at most {max:?}, {ticks} ticks of {tick:?}: recovery keeps twice as many"
-        );
-        let found = Quantity::Time.text(every.as_millis() as i64);
-        s.unfit("checkpoint", &found, rule);
-    }
-}
-
-/// Checks that passwords are in files. True if the address of etcd holds a user; such an address
-/// must not be printed.
-fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
-    let ClusterSettings { etcd, etcd_user, etcd_password_file, postgres, .. } = settings;
-    let together = "is missing; set cluster.etcd_user and cluster.etcd_password_file together";
-    match (etcd_user.is_empty(), etcd_password_file) {
-        (false, None) => s.missing("etcd_password_file", together),
-        (true, Some(_)) => s.missing("etcd_user", together),
-        (true, None) | (false, Some(_)) => {}
-    }
-    if postgres != "off"
-        && let Err(rule) = password::check_postgres(postgres)
-    {
-        s.refuse("postgres", rule);
-    }
-    let has_user = etcd.contains('@');
-    if has_user {
-        let rule = "an address must not hold a user or a password; set cluster.etcd_user and \
-                    cluster.etcd_password_file";
-        s.refuse("etcd", rule);
-    }
-    has_user
-}
-
-/// With certificates every etcd address must be https, without them http.
-fn schemes(s: &mut Section<'_>, settings: &ClusterSettings) {
-    let (want, when) = match settings.tls {
-        Some(_) => ("https://", "with"),
-        None => ("http://", "without"),
-    };
-    let fits = |address: &str| address.trim().starts_with(want);
-    if (settings.tls.is_some() || s.says("etcd")) && !settings.etcd.split(',').all(fits) {
-        let rule = format!("must begin with {want} {when} [cluster.tls]");
-        s.unfit("etcd", &settings.etcd, rule);
-    }
-}
-
 /// The legal values of a level.
-const LEVEL: &str = "\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \
-                     \"info,purview_server::gateway=debug\"";
+const LEVEL: Rule<'static> = (
+    "\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \
+     \"info,purview_server::gateway=debug\"",
+    Form::Matching(
+        r"^(?:[^,]*=)?\s*(?:error|warn|info|debug|trace|off)\s*(?:,(?:[^,]*=)?\s*(?:error|warn|info|debug|trace|off)\s*)*$",
+    ),
+);
 
 pub(super) fn log(k: &mut Keys<'_, '_, LogSettings>) {
     let read = |node: &super::tree::Node| {
-        let level = text_of(node).ok_or_else(|| format!("must be a text in quotes: {LEVEL}"))?;
+        let level =
+            text_of(node).ok_or_else(|| format!("must be a text in quotes: {}", LEVEL.0))?;
         check_level(level).map(|()| level.to_owned())
     };
     let words = [(LogFormat::Text, "text"), (LogFormat::Json, "json")];
@@ -488,7 +427,8 @@ pub(crate) fn check_level(text: &str) -> Result<(), String> {
         if !LEVELS.contains(&level) {
             let near = nearest(level, &LEVELS).map(|near| format!("; did you mean {near:?}?"));
             return Err(format!(
-                "{level:?} is not a level: write {LEVEL}{}",
+                "{level:?} is not a level: write {}{}",
+                LEVEL.0,
                 near.unwrap_or_default()
             ));
         }

@@ -45,7 +45,7 @@ pub enum UnitError {
 
 impl Quantity {
     /// The units and their values in the smallest unit, largest first.
-    fn units(self) -> &'static [(&'static str, i64)] {
+    pub(super) fn units(self) -> &'static [(&'static str, i64)] {
         match self {
             Quantity::Length => &[("km", 100_000), ("m", 100), ("cm", 1)],
             Quantity::Time => &[("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)],

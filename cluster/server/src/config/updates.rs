@@ -3,6 +3,7 @@
 use purview::scene::SceneSpec;
 use purview::scene::spec::{CrowdSpec, UpdateError};
 
+use super::form::{Form, Rule};
 use super::keys::{Keys, keys};
 use super::page::quoted;
 use super::read::{quantity_within, text_of};
@@ -18,6 +19,8 @@ pub(super) fn update_error(k: &mut Keys<'_, '_, SceneSpec>) {
     }
 }
 
+const SHARE: Form<'static> = Form::Matching(r"^(?:0?[0-9]{1,2}(?:\.[0-9])?|100(?:\.0)?)\s*%$");
+
 fn error(k: &mut Keys<'_, '_, UpdateError>) {
     let rule = "a share from \"0%\" to \"100%\", in tenths of a percent";
     let share = |node: &Node| {
@@ -27,7 +30,7 @@ fn error(k: &mut Keys<'_, '_, UpdateError>) {
     let text = |permille: &u32| quoted(&format!("{}.{}%", permille / 10, permille % 10));
     keys! { k;
         "min" length(1, 5_000) min_cm: "The tolerance for near entities.";
-        "share" other(rule, share, text) share_permille: "The tolerance as a share of the distance.";
+        "share" other((rule, SHARE), share, text) share_permille: "The tolerance as a share of the distance.";
     }
 }
 
@@ -41,13 +44,17 @@ fn permille_of(text: &str) -> Option<u32> {
     (permille <= 1_000).then_some(permille)
 }
 
-pub(super) const EGRESS: &str = "a flow of data, for example \"20kbps\", or \"off\"";
+pub(super) const EGRESS: Rule<'static> = (
+    "a flow of data, for example \"20kbps\", or \"off\"",
+    Form::Or("off", &Form::Of(Flow, FLOW.0, FLOW.1)),
+);
+const FLOW: (i64, i64) = (4_000, 1_000_000_000);
 
 /// The byte budget of a client, bits per second; 0: none.
 pub(super) fn read_egress(node: &Node) -> Result<u32, String> {
     match text_of(node) {
         Some("off") => Ok(0),
-        _ => quantity_within(node, Flow, (4_000, 1_000_000_000)).map(|bits| bits as u32),
+        _ => quantity_within(node, Flow, FLOW).map(|bits| bits as u32),
     }
 }
 

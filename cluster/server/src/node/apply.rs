@@ -60,6 +60,8 @@ pub(super) struct Acting {
     pub(super) maps: Maps,
     /// No region begins here before it is set.
     pub(super) clock: Arc<ClockStatus>,
+    /// How long a node may take to give its regions away.
+    pub(super) drain: Duration,
 }
 
 /// What to do after an action.
@@ -120,7 +122,8 @@ impl Apply {
         Apply {
             follow: Follow::default(),
             layouts: LayoutSaver::new(stores.checkpoints.clone(), stores.executor.clone()),
-            planner: Planner::new(stores.leases.clone(), of.maps.clone()),
+            // The next node of an upgrade comes while the one before it is drained, or soon after.
+            planner: Planner::new(stores.leases.clone(), of.maps.clone(), of.drain * 2),
             stores,
             of,
             local_regions,

@@ -4,7 +4,7 @@
 //! Both are values of the store, written by compare-and-swap, so that a leader that is none any more
 //! changes nothing, and the next one goes on where it was.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use tokio::time::Instant;
 
 use super::layout_change::{Change, is_changing, record_of};
 use super::maps::Maps;
-use super::placement::{Plot, plan, plots, rebalance};
-use super::plan::{MOVE, Move, PLAN, Plan, move_of, plan_of, sites};
+use super::placement::{Plot, plots};
+use super::plan::{MOVE, Move, PLAN, Plan, drained, move_of, plan_of, sites};
+use super::sharing;
 use super::values::{change, put};
 use crate::storage::{Incarnation, LeaseError, Leases, Owner, Revision, View};
 
@@ -37,6 +38,8 @@ const TRIES: u32 = 15;
 pub(super) struct Planner {
     store: Arc<dyn Leases>,
     maps: Maps,
+    /// Once no node has come for so long, regions are shared out in any case.
+    settles: Duration,
     changes: Change,
     /// The move that was seen last, and since when.
     watched: Option<(Revision, Instant)>,
@@ -71,10 +74,11 @@ impl Failed {
 }
 
 impl Planner {
-    pub(super) fn new(store: Arc<dyn Leases>, maps: Maps) -> Planner {
+    pub(super) fn new(store: Arc<dyn Leases>, maps: Maps, settles: Duration) -> Planner {
         Planner {
             store,
             maps,
+            settles,
             changes: Change::default(),
             watched: None,
             failed: Failed::default(),
@@ -134,7 +138,7 @@ impl Planner {
             .filter(|(key, _)| self.maps.knows(key))
             .map(|(key, owner)| (RegionId(key.region), owner.clone()))
             .collect();
-        let result = match self.plan(view, &owners).await {
+        let result = match self.plan(view, &owners, quiet >= self.settles).await {
             // A move that is under way ends before a map changes, and none begins.
             Ok(()) if is_changing(view, &self.maps) => {
                 match self.next_move(view, &owners, false).await {
@@ -151,7 +155,12 @@ impl Planner {
     }
 
     /// Assigns regions without a planned owner to nodes with room, and gives new nodes their share.
-    async fn plan(&self, view: &View, owners: &HashMap<RegionId, Owner>) -> Result<(), LeaseError> {
+    async fn plan(
+        &self,
+        view: &View,
+        owners: &HashMap<RegionId, Owner>,
+        is_settled: bool,
+    ) -> Result<(), LeaseError> {
         let old = plan_of(view);
         let sites = sites(view);
         let lives = |node: &u64| sites.iter().any(|site| site.node == *node);
@@ -167,16 +176,10 @@ impl Planner {
             Some((plot.region, meant(plot.region).or_else(at_parent)?))
         };
         let stable: HashMap<RegionId, u64> = all.iter().filter_map(stable).collect();
-        let mut planned = plan(&sites, &all, &stable);
-        if planned.is_empty() {
+        if sites.is_empty() || all.is_empty() {
             return Ok(());
         }
-        let among: BTreeSet<u64> = sites.iter().map(|site| site.node).collect();
-        if !old.among.is_superset(&among) {
-            rebalance(&sites, &all, &mut planned);
-        }
-        let of = planned.into_iter().map(|(id, to)| (id.0, to)).collect();
-        let new = Plan { of, among };
+        let new = sharing::next(&old, (&sites, &drained(view)), (&all, &stable), is_settled);
         if new != old {
             let expected = view.values.get(PLAN).map(|value| value.revision);
             if put(&*self.store, PLAN, expected, &new).await? {

@@ -48,6 +48,7 @@ pub mod ready;
 mod reconcile;
 mod reconciler;
 mod sessions;
+mod sharing;
 pub(crate) mod startup;
 mod status;
 mod store_watch;
@@ -110,6 +111,8 @@ pub(crate) struct Parts {
     pub(crate) threads: Threads,
     /// What is done with what the balancer decides.
     pub(crate) balance: BalanceMode,
+    /// How long a node may take to give its regions away.
+    pub(crate) drain: Duration,
 }
 
 /// A member of the cluster and what runs here as one.
@@ -138,7 +141,7 @@ impl Node {
     /// nothing yet.
     pub(crate) fn new(parts: Parts) -> Node {
         let Parts { executor, store, checkpoints, checkpoint_queue, membership, .. } = parts;
-        let Parts { links, directory, scenes, subjects, threads, balance: mode, .. } = parts;
+        let Parts { links, directory, scenes, subjects, threads, balance: mode, drain, .. } = parts;
         let (stop, stopping) = oneshot::channel();
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
@@ -161,6 +164,7 @@ impl Node {
             directory: directory.clone(),
             maps: maps.clone(),
             clock: clock.clone(),
+            drain,
         };
         let local_regions = LocalRegions::new(directory.clone(), threads, hosted.clone());
         let told = Outputs { status: tell, view: views.clone() };

@@ -1,10 +1,10 @@
 //! Which node should own which region. Pure: nodes and regions in, owners out.
 //!
-//! Owned regions stay where they are. A region without an owner goes where most of its neighbours
-//! are, as long as that node has room for its share; so borders between machines are few. Shares go
-//! by capacity.
+//! Owned regions stay where they are. A region without an owner goes to a node that waits for its share, the one that
+//! joined last, as long as that node has room; otherwise where most of its neighbours are, so that borders between
+//! machines are few. Shares go by capacity.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use purview::scene::RegionId;
 use purview::scene::layout::{RegionEntry, RegionMap};
@@ -40,9 +40,11 @@ pub fn plots(map: &RegionMap) -> Vec<Plot<RegionId>> {
     map.regions.iter().map(plot).collect()
 }
 
-/// Owners for all regions: those in `owned` keep theirs if it is one of `sites`. Empty without a site.
+/// Owners for all regions: those in `owned` keep theirs if it is one of `sites`. Empty without a site. `waiting`: sites
+/// among which regions have not been shared out.
 pub fn plan<N: Copy + Ord + std::hash::Hash, R: Copy + Ord + std::hash::Hash>(
     sites: &[Site<N>],
+    waiting: &BTreeSet<N>,
     plots: &[Plot<R>],
     owned: &HashMap<R, N>,
 ) -> BTreeMap<R, N> {
@@ -69,13 +71,11 @@ pub fn plan<N: Copy + Ord + std::hash::Hash, R: Copy + Ord + std::hash::Hash>(
         let room = |site: &Site<N>| share(site) as i64 - load[&site.node] as i64;
         let best = sites.iter().max_by_key(|site| {
             let room = room(site);
-            // With room first, then among neighbours, then where there is most room of all.
-            (
-                room > 0,
-                if room > 0 { near(&site.node) } else { 0 },
-                room,
-                std::cmp::Reverse(site.node),
-            )
+            // With room first, then what waits, then among neighbours, then where there is most room of all, then what
+            // joined last.
+            let has_room = room > 0;
+            let near = if has_room { near(&site.node) } else { 0 };
+            (has_room, has_room && waiting.contains(&site.node), near, room, site.node)
         });
         if let Some(site) = best {
             owners.insert(plot.region, site.node);
@@ -144,6 +144,8 @@ fn along((x, z): (u32, u32)) -> u64 {
 mod tests {
     use super::*;
 
+    const NONE: BTreeSet<u32> = BTreeSet::new();
+
     /// `side` x `side` regions, numbered row by row.
     fn grid(side: u32) -> Vec<Plot<u32>> {
         let at = |i: u32| ((i % side) as i32, (i / side) as i32);
@@ -181,7 +183,7 @@ mod tests {
     #[test]
     fn everybody_gets_a_share_by_its_capacity_and_neighbours_stay_together() {
         let plots = grid(8);
-        let owners = plan(&sites(&[100, 100, 200]), &plots, &HashMap::new());
+        let owners = plan(&sites(&[100, 100, 200]), &NONE, &plots, &HashMap::new());
         assert_eq!(counts(&owners, 3), [16, 16, 32]);
         let scattered = (0..64).map(|region| (region, region % 3)).collect();
         assert!(borders(&plots, &owners) * 3 < borders(&plots, &scattered));
@@ -190,11 +192,11 @@ mod tests {
     #[test]
     fn what_is_owned_stays_and_only_what_a_dead_node_had_is_given_away() {
         let plots = grid(6);
-        let before = plan(&sites(&[100, 100, 100]), &plots, &HashMap::new());
+        let before = plan(&sites(&[100, 100, 100]), &NONE, &plots, &HashMap::new());
         let living: HashMap<u32, u32> =
             before.iter().filter(|(_, n)| **n != 1).map(|(r, n)| (*r, *n)).collect();
         let left: Vec<_> = sites(&[100, 100, 100]).into_iter().filter(|s| s.node != 1).collect();
-        let after = plan(&left, &plots, &living);
+        let after = plan(&left, &NONE, &plots, &living);
         assert_eq!(after.len(), 36);
         assert!(living.iter().all(|(region, node)| after[region] == *node));
         assert_eq!(counts(&after, 3), [18, 0, 18]);
@@ -203,7 +205,7 @@ mod tests {
     #[test]
     fn a_new_node_gets_its_share_and_nothing_else_moves() {
         let plots = grid(8);
-        let mut owners = plan(&sites(&[100, 100, 100]), &plots, &HashMap::new());
+        let mut owners = plan(&sites(&[100, 100, 100]), &NONE, &plots, &HashMap::new());
         let before = owners.clone();
         let four = sites(&[100, 100, 100, 100]);
         rebalance(&four, &plots, &mut owners);
@@ -232,11 +234,11 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_to_do_what_nobody_can() {
-        assert_eq!(plan::<u32, u32>(&[], &grid(2), &HashMap::new()), BTreeMap::new());
-        let owners = plan(&sites(&[1, 1, 1, 1, 1, 1]), &grid(2), &HashMap::new());
+        assert_eq!(plan::<u32, u32>(&[], &NONE, &grid(2), &HashMap::new()), BTreeMap::new());
+        let owners = plan(&sites(&[1, 1, 1, 1, 1, 1]), &NONE, &grid(2), &HashMap::new());
         assert_eq!(counts(&owners, 6).iter().sum::<usize>(), 4);
         assert!(counts(&owners, 6).iter().all(|n| *n <= 1));
-        let zero = plan(&sites(&[0, 0]), &grid(2), &HashMap::new());
+        let zero = plan(&sites(&[0, 0]), &NONE, &grid(2), &HashMap::new());
         assert_eq!(counts(&zero, 2), [2, 2]);
     }
 }

@@ -27,6 +27,9 @@ pub(super) struct Plan {
     pub(super) of: BTreeMap<u32, u64>,
     /// The incarnations among which regions were shared out.
     pub(super) among: BTreeSet<u64>,
+    /// Another node has been drained since: see [`super::sharing`].
+    #[serde(default)]
+    pub(super) replacing: bool,
 }
 
 /// A region that is to move.
@@ -62,6 +65,13 @@ pub(super) fn sites(view: &View) -> Vec<Site<u64>> {
     let stays = owns().any(|(i, _)| !drained.contains(&i.0));
     let takes = owns().filter(|(i, _)| !stays || !drained.contains(&i.0));
     takes.map(|(i, node)| Site { node: i.0, capacity: node.capacity }).collect()
+}
+
+/// The nodes that give their regions to others.
+pub(super) fn drained(view: &View) -> BTreeSet<u64> {
+    let takes: BTreeSet<u64> = sites(view).into_iter().map(|site| site.node).collect();
+    let drained = view.nodes.keys().filter(|i| is_drained(view, **i));
+    drained.map(|i| i.0).filter(|node| !takes.contains(node)).collect()
 }
 
 /// Whether any node but `who` may own regions, that is, is not drained too.

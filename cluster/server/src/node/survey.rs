@@ -6,7 +6,7 @@ use purview::scene::Scene;
 use serde::{Deserialize, Serialize};
 
 use super::maps::Maps;
-use super::{Status, down, layout_change};
+use super::{Status, down, layout_change, plan};
 use crate::peer::Links;
 use crate::storage::{About, Incarnation, NodeInfo, Owner, RegionKey, View};
 
@@ -89,6 +89,12 @@ pub struct NodeLine {
     pub capacity: u32,
     /// How many regions it owns.
     pub owns: usize,
+    /// The revision of the store at which it joined: a process that joined later has a higher one.
+    #[serde(default)]
+    pub joined: u64,
+    /// Whether it gives its regions to others, to end then.
+    #[serde(default)]
+    pub drains: bool,
     /// Its zone, its labels and its release.
     #[serde(default, flatten)]
     pub about: About,
@@ -199,6 +205,8 @@ fn nodes(view: &View) -> Vec<NodeLine> {
         gateway: node.gateway,
         capacity: node.capacity,
         owns: owns(*incarnation),
+        joined: incarnation.0,
+        drains: plan::is_drained(view, *incarnation),
         about: node.about.clone(),
     };
     view.nodes.iter().map(node).collect()

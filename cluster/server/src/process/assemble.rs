@@ -100,13 +100,13 @@ pub(super) async fn assemble(
         subjects,
         threads,
         balance: config.cluster.balance,
+        drain: config.cluster.drain,
     });
     players.iter().for_each(|players| drop(runtime.executor().spawn(players.clone().run())));
     run(&mut node, roles, population, agreed.populates);
     let (gateway, play, doors) =
         gateway(config, roles, &node, (clients, arbiters.handles())).await?;
-    let ending = Arc::new(AtomicBool::new(false));
-    let kept = (queue, players.clone());
+    let (ending, kept) = (Arc::new(AtomicBool::new(false)), (queue, players.clone()));
     let clients = (gateway.as_ref(), logic.as_ref());
     let share = (roles, config.gateway.ready_share);
     let readiness = Arc::new(Readiness::new(share, &node, ending.clone()));

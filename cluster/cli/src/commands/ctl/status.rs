@@ -6,8 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::ConsoleArgs;
 use super::workers::workers;
-use purview_server::node::ClusterSurvey;
-use purview_server::storage::About;
+use purview_server::node::{ClusterSurvey, NodeLine};
 
 /// The exit code if some region cannot be reached.
 const NOT_WHOLE: u8 = 3;
@@ -65,11 +64,12 @@ pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<u8> {
     Ok(if whole { 0 } else { NOT_WHOLE })
 }
 
-/// The zone and the labels of a process.
-fn facts(about: &About) -> String {
-    let zone = Some(about.zone.clone()).filter(|zone| !zone.is_empty());
-    let labels = about.labels.iter().map(|(key, value)| format!("{key}={value}"));
-    zone.into_iter().chain(labels).collect::<Vec<_>>().join(", ")
+/// The zone and the labels of a process, and whether it is drained.
+fn facts(node: &NodeLine) -> String {
+    let drains = node.drains.then(|| "drains".to_owned());
+    let zone = Some(node.about.zone.clone()).filter(|zone| !zone.is_empty());
+    let labels = node.about.labels.iter().map(|(key, value)| format!("{key}={value}"));
+    drains.into_iter().chain(zone).chain(labels).collect::<Vec<_>>().join(", ")
 }
 
 fn text(part: Option<Part>, survey: &ClusterSurvey) -> String {
@@ -96,7 +96,7 @@ fn text(part: Option<Part>, survey: &ClusterSurvey) -> String {
             let gateway = if node.gateway { "yes" } else { "no" };
             let owns = if node.takes_regions { node.owns.to_string() } else { "-".into() };
             let (name, process, address) = (&node.name, node.process, &node.address);
-            let (release, facts) = (&node.about.release, facts(&node.about));
+            let (release, facts) = (&node.about.release, facts(node));
             let line = format!(
                 "{name:<17} {process:<8} {address:<22} {owns:<8} {gateway:<8} {release:<9} {facts}"
             );
@@ -119,7 +119,8 @@ fn text(part: Option<Part>, survey: &ClusterSurvey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purview_server::node::{NodeLine, RegionLine};
+    use purview_server::node::RegionLine;
+    use purview_server::storage::About;
 
     #[test]
     fn the_state_is_printed_in_lines() {
@@ -135,6 +136,8 @@ mod tests {
                 gateway: false,
                 capacity: 100,
                 owns: 1,
+                joined: 7,
+                drains: true,
                 about: About {
                     zone: "eu-1a".into(),
                     labels: [("map".to_owned(), "city".to_owned())].into(),
@@ -157,7 +160,7 @@ mod tests {
             "1 of 2 regions have an owner; leader: a\n\
              R0 is down: that of tick 7: torn; run `purview ctl region R0 restore` or `empty`\n\
              node              process  address                regions  gateway  release   zone, labels\n\
-             a                 3        10.0.0.1:7790          1        no       0.1.0     eu-1a, map=city\n"
+             a                 3        10.0.0.1:7790          1        no       0.1.0     drains, eu-1a, map=city\n"
         );
         assert_eq!(
             text(Some(Part::Regions), &survey),

@@ -3,7 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use purview_server::admin::ClusterView;
 use purview_server::config::ConsoleSettings;
+use purview_server::node::{ClusterSurvey, NodeLine};
+use purview_server::storage::About;
 use serde_json::{Value, json};
 
 use super::ANY_PORT;
@@ -57,6 +60,43 @@ fn on_a_desktop_a_click_shows_the_view_of_a_player() {
         page.until(&format!("window.purview.player && window.purview.selected !== {SITTER}")).await;
         page.press_on("clear").await;
         page.until("window.purview.selected === null").await;
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn the_processes_of_a_cluster_are_shown_with_zone_labels_and_release() {
+    let node = |name: &str, zone: &str, drains: bool| NodeLine {
+        name: name.into(),
+        process: 3,
+        address: "10.0.0.1:7790".into(),
+        takes_regions: true,
+        gateway: false,
+        capacity: 100,
+        owns: 2,
+        joined: 17,
+        drains,
+        about: About {
+            zone: zone.into(),
+            labels: [("map".to_owned(), "city".to_owned())].into(),
+            release: "0.1.0".into(),
+        },
+    };
+    let nodes = vec![node("a", "eu-1a", true), node("b", "", false)];
+    let survey = ClusterSurvey { nodes, ..ClusterSurvey::default() };
+    let told = serde_json::to_value(&survey).unwrap();
+    let settings = ConsoleSettings::default();
+    let cluster: ClusterView = Box::new(move || told.clone());
+    let console = FakeWorld::start().console_of((ANY_PORT, &settings), Some(cluster));
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        page.until("document.querySelectorAll('[data-testid=process]').length === 2").await;
+        let rows =
+            page.eval("document.querySelector('[data-testid=processes] tbody').innerText").await;
+        let rows = rows.as_str().unwrap_or_default().replace(['\t', '\n'], " ");
+        let words: Vec<&str> = rows.split_whitespace().collect();
+        let expected = "adrains 2 0.1.0 eu-1a map=city b 2 0.1.0 – map=city";
+        assert_eq!(words.join(" "), expected);
         page.assert_no_errors().await;
     });
 }

@@ -22,7 +22,7 @@ use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Tick, Visibility,
 };
 use purview_lab::rng::Rng;
-use purview_server::admin::{Console, ConsoleState, RegionHandle};
+use purview_server::admin::{ClusterView, Console, ConsoleState, RegionHandle};
 use purview_server::config::ConsoleSettings;
 use purview_server::gateway::GatewayMetrics;
 
@@ -303,12 +303,21 @@ impl FakeWorld {
 
     /// A console of this world with these settings.
     pub fn console_with(&self, addr: SocketAddr, settings: &ConsoleSettings) -> Console {
+        self.console_of((addr, settings), None)
+    }
+
+    /// The console of a process of a cluster.
+    pub fn console_of(
+        &self,
+        (addr, settings): (SocketAddr, &ConsoleSettings),
+        cluster: Option<ClusterView>,
+    ) -> Console {
         let gateway = GatewayMetrics::default();
         gateway.admission.sessions_open.store(3, Relaxed);
         let state = ConsoleState {
             directory: self.directory.clone(),
             regions: self.regions.clone().into(),
-            cluster: None,
+            cluster,
             orders: None,
             others: None,
             balance: None,

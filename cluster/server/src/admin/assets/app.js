@@ -122,6 +122,8 @@ async function pollScenes() {
   panel.showScenes(state.scenes, scene, state.plane);
   $("walls").hidden = !scene.terrain;
   await terrain.enter(scene, ask);
+  const cluster = await ask("api/cluster");
+  if (cluster) panel.showProcesses(cluster.nodes);
   state.dirty = true;
 }
 

@@ -147,6 +147,29 @@ export function showWorkers(workers) {
   say($("workers-count"), String(workers.length));
 }
 
+/** Shows the processes of the cluster: where each runs, and by which release. */
+export function showProcesses(nodes) {
+  $("processes-card").hidden = nodes.length < 2;
+  const body = $("processes");
+  while (body.rows.length > nodes.length) body.deleteRow(-1);
+  while (body.rows.length < nodes.length) {
+    const name = make("td", {}, make("span"), make("span", { class: "late", hidden: "" }, "drains"));
+    body.append(make("tr", { "data-testid": "process" }, name, ...[1, 2, 3, 4].map(() => make("td", {}, "–"))));
+  }
+  nodes.forEach((node, i) => {
+    const row = body.rows[i];
+    const [name, drains] = row.cells[0].children;
+    say(name, node.name);
+    drains.hidden = !node.drains;
+    say(row.cells[1], node.takes_regions ? count(node.owns) : "–");
+    say(row.cells[2], node.release || "–");
+    say(row.cells[3], node.zone || "–");
+    say(row.cells[4], Object.entries(node.labels).map(([key, value]) => `${key}=${value}`).join(", ") || "–");
+    row.title = `process ${node.process} at ${node.address}`;
+  });
+  say($("processes-count"), String(nodes.length));
+}
+
 function regionRow(region, i, go) {
   const button = make("button", { type: "button" }, swatch(i), region.name);
   button.addEventListener("click", () => go(region));

@@ -38,6 +38,8 @@ pub struct Site {
     pub cores: f64,
     /// Whether it is to give all regions away.
     pub drained: bool,
+    /// Whether it waits for the regions of a node that will be drained, as the next one of an upgrade.
+    pub waits: bool,
     /// Its labels.
     pub labels: BTreeSet<String>,
     /// Where it runs; empty: anywhere.

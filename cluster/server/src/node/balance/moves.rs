@@ -59,6 +59,9 @@ impl<'a> Step<'a> {
             return Err(Refusal::Gain);
         }
         self.is_possible(round, to)?;
+        if self.to.site.waits {
+            return Err(Refusal::Waits);
+        }
         let (region, both) = (self.region_of(round), [self.from.site.node, self.to.site.node]);
         if round.memory.has_left(region.id, both[1]) {
             Err(Refusal::Tabu)

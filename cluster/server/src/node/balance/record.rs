@@ -111,6 +111,8 @@ pub enum Refusal {
     Pinned,
     /// The node gives its regions away.
     Drained,
+    /// The node waits for the regions of one that will be drained: see `node::sharing`.
+    Waits,
     /// The node lacks a label that the scene asks for.
     Labels,
     /// The node is in another zone than the scene asks for.

@@ -302,6 +302,11 @@ fn a_move_obeys_each_constraint_and_the_record_names_it() {
         input.owners.insert(RegionId(2), Incarnation(2));
     };
     assert_eq!(constrained(drained), (Some(Refusal::Drained), vec![mv(1, 0, 2)]));
+    let waits = |input: &mut Input| {
+        input.nodes[1].waits = true;
+        input.owners.insert(RegionId(2), Incarnation(2));
+    };
+    assert_eq!(constrained(waits), (Some(Refusal::Waits), vec![mv(1, 0, 2)]));
     let reserved = |input: &mut Input| {
         let ground = Plot { x0: 0, z0: 6, x1: 1, z1: 8, ..input.scenes[0].layout.plots[0] };
         input.scenes[0].reserved = vec![Reserved { ground, nodes: [Incarnation(1)].into() }];

@@ -10,6 +10,7 @@ use crate::node::balance::{Input, Limits, SceneInput, Site};
 use crate::node::layout_change::record_of;
 use crate::node::maps::Maps;
 use crate::node::plan::{is_drained, move_of, plan_of};
+use crate::node::sharing;
 use crate::storage::{Incarnation, View};
 
 /// Puts it together.
@@ -39,11 +40,13 @@ pub(super) fn input(
 
 /// The nodes that run regions.
 fn sites(view: &View) -> Vec<Site> {
+    let plan = plan_of(view);
     let takers = view.nodes.iter().filter(|(_, node)| node.regions);
     let site = |(node, info): (&Incarnation, &crate::storage::NodeInfo)| Site {
         node: *node,
         cores: f64::from(info.capacity.max(1)) / 100.0,
         drained: is_drained(view, *node),
+        waits: sharing::waits(&plan, node.0),
         labels: info.about.labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
         zone: info.about.zone.clone(),
     };
