@@ -71,11 +71,12 @@ pub fn plan<N: Copy + Ord + std::hash::Hash, R: Copy + Ord + std::hash::Hash>(
         let room = |site: &Site<N>| share(site) as i64 - load[&site.node] as i64;
         let best = sites.iter().max_by_key(|site| {
             let room = room(site);
-            // With room first, then what waits, then among neighbours, then where there is most room of all, then what
-            // joined last.
+            // With room first, then what waits and of these what joined last, then among neighbours, then where there is
+            // most room of all.
             let has_room = room > 0;
             let near = if has_room { near(&site.node) } else { 0 };
-            (has_room, has_room && waiting.contains(&site.node), near, room, site.node)
+            let waits = waiting.get(&site.node).filter(|_| has_room);
+            (has_room, waits.copied(), near, room, std::cmp::Reverse(site.node))
         });
         if let Some(site) = best {
             owners.insert(plot.region, site.node);

@@ -42,7 +42,8 @@ pub(super) fn next(
     let is_new = |node: &u64| !old.among.contains(node);
     let newcomers: BTreeSet<u64> = present.iter().copied().filter(is_new).collect();
     let shares_out = !newcomers.is_empty() && (is_settled || !replacing);
-    let mut of = plan(sites, &newcomers, plots, kept);
+    let waiting = if shares_out { BTreeSet::new() } else { newcomers.clone() };
+    let mut of = plan(sites, &waiting, plots, kept);
     if shares_out {
         rebalance(sites, plots, &mut of);
     }
