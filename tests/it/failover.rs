@@ -690,6 +690,8 @@ fn these_tests_notice_bugs() {
     assert!(is_noticed_by(Mutant::AskedEarly, asked));
     let former = a_handoff_by_a_former_owner_is_not_accepted;
     assert!(is_noticed_by(Mutant::AnyEpoch, former));
+    let again = an_entity_handed_on_and_never_confirmed_is_handed_on_again;
+    assert!(is_noticed_by(Mutant::HandedOnce, again));
     let back = back::an_entity_handed_over_again_lives_on_where_the_lineage_is_later;
     assert!(is_noticed_by(Mutant::KeptByOlder, back));
 }

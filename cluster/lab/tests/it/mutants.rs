@@ -16,7 +16,7 @@ use purview_lab::sim::schedule::Schedule;
 
 /// Bugs that no run is known to find, most of which were found by one seed of thousands before the numbers of entities
 /// came from joins: a test beside the protocol notices each.
-const BY_TESTS: [(Mutant, &str); 11] = [
+const BY_TESTS: [(Mutant, &str); 12] = [
     (Mutant::NowhereLost, "tests/it/departing.rs"),
     (Mutant::AnyEpoch, "tests/it/failover.rs"),
     (Mutant::LateHandoff, "tests/it/failover.rs"),
@@ -26,6 +26,7 @@ const BY_TESTS: [(Mutant, &str); 11] = [
     (Mutant::AheadSilent, "src/scene/region/border/inbound.rs"),
     (Mutant::ThresholdOutdated, "src/scene/region/border/inbound.rs"),
     (Mutant::AskedEarly, "tests/it/failover.rs"),
+    (Mutant::HandedOnce, "tests/it/failover.rs"),
     (Mutant::KeptByOlder, "tests/it/failover.rs"),
     (Mutant::SightForgotten, "tests/it/sight.rs"),
 ];
