@@ -12,6 +12,7 @@ mod index;
 mod map;
 mod moves;
 mod pace;
+mod pool;
 mod portals;
 mod properties;
 mod updates;
@@ -34,6 +35,8 @@ use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
 use self::pace::check_pace;
 pub use self::pace::{MAX_ACTION_BYTES, PaceSpec};
+pub use self::pool::PoolSpec;
+use self::pool::check_pool;
 use self::portals::check_portals;
 use self::properties::check_properties;
 pub use self::updates::UpdateError;
@@ -208,13 +211,20 @@ pub struct SceneSpec {
     /// Width of the band around a region in which neighbours mirror their entities to it,
     /// centimetres; 0 = the least width that suffices.
     pub band_cm: i32,
-    /// Planes that automatic joins fill, from 0: the lines (channels) of a busy city. At least 1.
+    /// Most planes over which automatic joins are spread, from 0: the lines (channels) of a busy city, see
+    /// [`Lines`](super::lines::Lines). At least 1.
     pub lines: i32,
+    /// How many of them are always open, from 1 to `lines`.
+    pub lines_open: i32,
+    /// Whether players leave a line of too many with their next teleport or login.
+    pub lines_yield: bool,
     /// Players per line.
     pub line_capacity: u32,
     /// Number of groups into which planes are divided, 1 to 256. Each group has regions of its own,
     /// so that the planes of a busy scene can live on different machines.
     pub plane_groups: u16,
+    /// The nodes that run the scene, and how many regions it may have.
+    pub pool: PoolSpec,
     /// Where a player without a position appears: x in centimetres.
     pub spawn_x_cm: i32,
     /// Where a player without a position appears: z in centimetres.
@@ -257,8 +267,11 @@ impl Default for SceneSpec {
             linger_ms: 0,
             band_cm: 0,
             lines: 4,
+            lines_open: 1,
+            lines_yield: false,
             line_capacity: 2_000,
             plane_groups: 1,
+            pool: PoolSpec::default(),
             spawn_x_cm: 102_400,
             spawn_z_cm: 102_400,
         }
@@ -359,6 +372,7 @@ impl Scene {
         check_update_error(&spec, &mut errors);
         check_load(&spec, &mut errors);
         check_pace(&spec, &mut errors);
+        check_pool(&spec, &mut errors);
         check_moves(&spec, tick_ms, &mut errors);
         let schemas: Arc<[Schema]> =
             spec.kinds.iter().map(|kind| Schema::of(&kind.properties)).collect();

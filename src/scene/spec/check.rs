@@ -230,6 +230,10 @@ pub(super) fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     if s.lines < 1 {
         err(errors, "lines", s.lines, "must be at least 1".into());
     }
+    if s.lines_open < 1 || s.lines_open > s.lines.max(1) {
+        let rule = format!("must lie between 1 and the {} lines", s.lines.max(1));
+        err(errors, "lines_open", s.lines_open, rule);
+    }
     if s.line_capacity < 1 {
         err(errors, "line_capacity", s.line_capacity, "must be at least 1".into());
     }

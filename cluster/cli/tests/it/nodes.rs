@@ -3,6 +3,7 @@
 
 mod balancing;
 mod late_news;
+mod pools;
 
 use std::net::TcpListener;
 use std::sync::Arc;

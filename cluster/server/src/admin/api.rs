@@ -65,6 +65,7 @@ fn api_routes() -> Vec<Route> {
         ("/api/balance", get(balance::balance)),
         ("/api/balance/pause", post(balance::pause)),
         ("/api/balance/pin", post(balance::pin)),
+        ("/api/balance/reserve", post(balance::reserve)),
         ("/api/kick", post(kick::kick)),
         ("/api/players", get(players)),
         ("/api/workers", get(list_workers)),

@@ -6,15 +6,16 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
 use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
-use super::orders::{Answer, answer, orders, read};
+use super::orders::{Answer, answer, orders, read, refused};
 use super::shared::Shared;
+use crate::node::reservations::Reserve;
 use crate::whole_numbers::whole;
 
 /// Gives what the leader tells of balancing as JSON; `None`: no leader answers, or it has decided nothing yet.
@@ -39,6 +40,29 @@ pub struct PinOrder {
     /// The node's name; absent: the region may move again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+}
+
+/// Reserve ground of a scene for nodes that run nothing else, or end reservations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReserveOrder {
+    /// The scene's name.
+    pub scene: String,
+    /// West, north, east and south edge, metres.
+    pub area_m: [u32; 4],
+    /// How many nodes.
+    #[serde(deserialize_with = "whole")]
+    pub nodes: u32,
+    /// How long, in milliseconds; 0 ends the reservations that meet the ground.
+    #[serde(deserialize_with = "whole")]
+    pub for_ms: u64,
+}
+
+/// The reservation is accepted, or ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReserveOrdered {
+    /// The names of its nodes.
+    pub nodes: Vec<String>,
 }
 
 /// `GET /api/balance`.
@@ -70,4 +94,23 @@ pub(super) async fn pin(
 ) -> Answer {
     let order = read(body, r#"JSON such as {"region": 4, "node": "node-2"}, or {"region": 4}"#)?;
     answer(orders(&shared)?.pin(RegionId(order.region), order.node.as_deref()).await)
+}
+
+/// `POST /api/balance/reserve`.
+pub(super) async fn reserve(
+    State(shared): State<Arc<Shared>>,
+    body: Result<Json<ReserveOrder>, JsonRejection>,
+) -> Result<(StatusCode, Json<ReserveOrdered>), ApiError> {
+    let expected = r#"JSON such as {"scene": "city", "area_m": [0, 0, 512, 512], "nodes": 2, "for_ms": 3600000}"#;
+    let order = read(body, expected)?;
+    let wish = Reserve {
+        scene: order.scene,
+        area_m: order.area_m,
+        nodes: order.nodes as usize,
+        time: Duration::from_millis(order.for_ms),
+    };
+    match orders(&shared)?.reserve(&wish).await {
+        Ok(nodes) => Ok((StatusCode::ACCEPTED, Json(ReserveOrdered { nodes }))),
+        Err(error) => Err(refused(error)),
+    }
 }

@@ -80,25 +80,32 @@ pub(super) fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> R
 }
 
 pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
-    let status = match &done {
-        Ok(()) => return Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true }))),
-        Err(OrderError::Store(_)) => StatusCode::SERVICE_UNAVAILABLE,
-        Err(OrderError::NoNode(..) | OrderError::NoRegion(_) | OrderError::NoSubject(_)) => {
-            StatusCode::NOT_FOUND
-        }
-        Err(
-            OrderError::OnlyNode(_)
-            | OrderError::NotDown(_)
-            | OrderError::TooManyKicks(_)
-            | OrderError::TooManyPins(_),
-        ) => StatusCode::CONFLICT,
+    done.map(|()| (StatusCode::ACCEPTED, Json(Ordered { ordered: true }))).map_err(refused)
+}
+
+/// What a client is told of an order that was not given.
+pub(super) fn refused(error: OrderError) -> ApiError {
+    let status = match &error {
+        OrderError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+        OrderError::NoNode(..)
+        | OrderError::NoRegion(_)
+        | OrderError::NoScene(_)
+        | OrderError::NoSubject(_) => StatusCode::NOT_FOUND,
+        OrderError::NoArea { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        OrderError::OnlyNode(_)
+        | OrderError::NotDown(_)
+        | OrderError::NotInPool { .. }
+        | OrderError::Reserved(_)
+        | OrderError::TooFewNodes { .. }
+        | OrderError::TooManyKicks(_)
+        | OrderError::TooManyPins(_)
+        | OrderError::TooManyReservations(_) => StatusCode::CONFLICT,
     };
-    let error = done.err().map(|error| error.to_string()).unwrap_or_default();
-    Err(ApiError::new(
+    ApiError::new(
         status,
-        error,
+        error.to_string(),
         "an order for existing nodes, regions and subjects; see GET /api/cluster",
-    ))
+    )
 }
 
 /// `POST /api/cluster/move`.

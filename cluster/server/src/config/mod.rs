@@ -32,6 +32,7 @@ mod options;
 mod origin;
 mod page;
 mod patterns;
+mod pool;
 mod portals;
 mod ranges;
 mod read;

@@ -14,7 +14,7 @@ use super::page::quoted;
 use super::read::{ANY_LENGTH, Section, quantity_of, quantity_within, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::{self, Length, Size, Speed};
-use super::{contents, kinds, portals, updates, visibility};
+use super::{contents, kinds, pool, portals, updates, visibility};
 
 /// Most lands and most regions of a scene: a server builds that many at once.
 const MOST_LANDS: i64 = 262_144;
@@ -79,6 +79,7 @@ pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>, tick_ms: u32) {
     }
     moves(k, tick_ms);
     places(k);
+    pool::keys(k);
     contents::keys(k);
     portals::keys(k);
     k.check(|s, spec| check(s, spec, tick_ms));
@@ -294,7 +295,11 @@ fn places(k: &mut Keys<'_, '_, SceneSpec>) {
         "band" other(("a length, or \"auto\"", Form::Or("auto", &LENGTH_OR_0)), band, band_text) band_cm:
             "Width of the band that a region mirrors to its neighbours; \"auto\" = the narrowest legal width.";
         "lines" count(1, 1_000_000) lines:
-            "Planes (lines) over which players without a chosen plane are spread.";
+            "Most planes (lines) over which players without a chosen plane are spread: another one opens when the open ones \
+             are 80 % full.";
+        "lines_open" count(1, 1_000_000) lines_open: "Lines that are always open.";
+        "lines_yield" flag() lines_yield:
+            "Whether players leave a line of too many with their next teleport or login.";
         "line_capacity" count(1, 1_000_000) line_capacity: "Most players in a line.";
         "plane_groups" count(1, 256) plane_groups:
             "Groups of planes with regions of their own; the groups may run on different nodes.";
@@ -388,6 +393,8 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
         "layers" => "layer",
         "contents" => "entity",
         "portals" => "portal",
+        "pool.nodes" => "nodes",
+        "pool.regions" => "regions",
         "patch" if s.says("layer") => "layer",
         key => key,
     }

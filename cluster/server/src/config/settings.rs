@@ -267,9 +267,10 @@ settings! {
         /// What the leader does with what it decides by the loads of all regions: nothing is measured, it is only told, or
         /// regions are moved and cut. The same for all nodes: `purview ctl balance` shows it.
         pub balance: BalanceMode = BalanceMode::Explain, choice(&BalanceMode::NAMES);
-        /// Where this process runs: a zone of a cloud, a rack. `purview ctl status` shows it.
-        pub zone: String = String::new(), text("a name, such as \"eu-1a\"", Form::Text(0, 64));
-        /// Further facts about this process, which `purview ctl status` shows.
+        /// Where this process runs: a zone of a cloud, a rack. Scenes may ask for it (`scene.nodes`); `purview ctl status`
+        /// shows it.
+        pub zone: String = String::new(), text(ZONE);
+        /// Further facts about this process. Scenes may ask for them (`scene.nodes`); `purview ctl status` shows them.
         pub labels: Vec<(String, String)> = Vec::new(), list(LABELS, label, label_text);
         /// Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that only
         /// the cluster can reach.
@@ -280,17 +281,20 @@ settings! {
     }
 }
 
-const LABELS: Rule<'static> = (
+/// The legal values of a zone.
+pub(super) const ZONE: Rule<'static> = ("a name, such as \"eu-1a\"", Form::Text(0, 64));
+
+pub(super) const LABELS: Rule<'static> = (
     "a list of labels, such as [\"map=city\", \"machine=fast\"]",
     Form::List(&Form::Matching("^[^=]{1,64}=.{1,64}$")),
 );
 
-fn label(text: &str) -> Option<(String, String)> {
+pub(super) fn label(text: &str) -> Option<(String, String)> {
     let (key, value) = text.split_once('=')?;
     (is_name(key, 64) && is_name(value, 64)).then(|| (key.to_owned(), value.to_owned()))
 }
 
-fn label_text((key, value): &(String, String)) -> String {
+pub(super) fn label_text((key, value): &(String, String)) -> String {
     format!("{key}={value}")
 }
 

@@ -123,7 +123,11 @@ impl Apply {
             follow: Follow::default(),
             layouts: LayoutSaver::new(stores.checkpoints.clone(), stores.executor.clone()),
             // The next node of an upgrade comes while the one before it is drained, or soon after.
-            planner: Planner::new(stores.leases.clone(), of.maps.clone(), of.drain * 2),
+            planner: Planner::new(
+                (stores.leases.clone(), stores.executor.clone()),
+                of.maps.clone(),
+                of.drain * 2,
+            ),
             stores,
             of,
             local_regions,

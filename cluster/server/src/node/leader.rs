@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use purview::scene::layout::{self, RegionMap};
 use purview::scene::mutants::{self, Mutant};
 use purview::scene::{RegionId, Scene, Tick};
 use tokio::time::Instant;
@@ -16,8 +17,11 @@ use super::layout_change::{Change, is_changing, record_of};
 use super::maps::Maps;
 use super::placement::{Plot, plots};
 use super::plan::{MOVE, Move, PLAN, Plan, drained, move_of, plan_of, sites};
+use super::pools::Pools;
+use super::reservations::reservations;
 use super::sharing;
 use super::values::{change, put};
+use crate::executor::Executor;
 use crate::storage::{Incarnation, LeaseError, Leases, Owner, Revision, View};
 
 /// After a node came, how long the leader waits for others before it plans: what starts together is
@@ -37,6 +41,7 @@ const TRIES: u32 = 15;
 /// The leader's part.
 pub(super) struct Planner {
     store: Arc<dyn Leases>,
+    executor: Executor,
     maps: Maps,
     /// Once no node has come for so long, regions are shared out in any case.
     settles: Duration,
@@ -74,9 +79,14 @@ impl Failed {
 }
 
 impl Planner {
-    pub(super) fn new(store: Arc<dyn Leases>, maps: Maps, settles: Duration) -> Planner {
+    pub(super) fn new(
+        (store, executor): (Arc<dyn Leases>, Executor),
+        maps: Maps,
+        settles: Duration,
+    ) -> Planner {
         Planner {
             store,
+            executor,
             maps,
             settles,
             changes: Change::default(),
@@ -86,21 +96,30 @@ impl Planner {
     }
 
     /// All regions that there are, or are about to be made.
-    fn plots(&self, view: &View) -> Vec<Plot<RegionId>> {
+    fn plots(&self, view: &View, pools: &Pools) -> Vec<Plot<RegionId>> {
         let mut all = Vec::new();
         for scene in self.maps.scenes() {
-            all.extend(plots(&scene.map));
+            let name = &scene.spec.name;
+            let of_map = |map: &RegionMap| {
+                let grounds: HashMap<RegionId, layout::Plot> =
+                    map.layout().plots.into_iter().map(|plot| (plot.id, plot)).collect();
+                let pool = |plot: &Plot<RegionId>| pools.of(name, grounds.get(&plot.region));
+                let all = plots(map).into_iter();
+                all.map(|plot| Plot { pool: pool(&plot), ..plot }).collect::<Vec<_>>()
+            };
+            all.extend(of_map(&scene.map));
             let record = record_of(view, &scene);
             // They need no neighbours any more, only an owner that lets them end.
             let retiring = record.retiring.keys().map(|id| Plot {
                 region: RegionId(*id),
                 middle: (0, 0),
                 neighbours: Vec::new(),
+                pool: pools.of(name, None),
             });
             all.extend(retiring.filter(|plot| scene.map.get(plot.region).is_none()));
             if let Some(next) = record.next.and_then(|next| scene.with_layout(&next.layout).ok()) {
                 let is_new = |plot: &Plot<RegionId>| scene.map.get(plot.region).is_none();
-                all.extend(plots(&next.map).into_iter().filter(is_new));
+                all.extend(of_map(&next.map).into_iter().filter(is_new));
             }
         }
         all
@@ -169,7 +188,12 @@ impl Planner {
             let owner = || owners.get(&region).map(|o| o.incarnation.0).filter(lives);
             meant.or_else(owner)
         };
-        let (all, parents) = (self.plots(view), self.parents(view));
+        let reserved = reservations(view, self.executor.time_of_day());
+        let pools = Pools::new((view, &sites), &self.maps.scenes(), &reserved);
+        for scene in &pools.without {
+            purview::log_limited!(warn, scene, "no node fits scene.nodes; others run its regions");
+        }
+        let (all, parents) = (self.plots(view, &pools), self.parents(view));
         // A part that is cut off stays at first on its node, with all its entities.
         let stable = |plot: &Plot<RegionId>| {
             let at_parent = || meant(*parents.get(&plot.region)?);
@@ -179,7 +203,8 @@ impl Planner {
         if sites.is_empty() || all.is_empty() {
             return Ok(());
         }
-        let new = sharing::next(&old, (&sites, &drained(view)), (&all, &stable), is_settled);
+        let new =
+            sharing::next(&old, (&sites, &pools, &drained(view)), (&all, &stable), is_settled);
         if new != old {
             let expected = view.values.get(PLAN).map(|value| value.revision);
             if put(&*self.store, PLAN, expected, &new).await? {

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::RwLock;
+use purview::scene::spec::PoolSpec;
 use purview::scene::{Epoch, RegionId, Scene};
 
 use super::layout_change::{self, MapError, MapOrder};
 use super::maps::Maps;
-use super::plan::{DRAINS, PLAN, Plan, has_others, plan_of};
+use super::plan::{DRAINS, PLAN, Plan, has_others, plan_of, sites};
+use super::pools::Pools;
 use super::values::change;
 use crate::executor::Executor;
 use crate::storage::{Incarnation, LeaseError, Leases, Owner, RegionKey, View};
@@ -44,6 +46,60 @@ pub enum OrderError {
     /// There is no room for another pin.
     #[error("{0} regions are pinned already; `purview ctl balance unpin REGION` takes one off")]
     TooManyPins(usize),
+    /// There is no such scene.
+    #[error("there is no scene {0:?}; `purview ctl status` lists them")]
+    NoScene(String),
+    /// No ground of the scene is there.
+    #[error(
+        "no ground lies within {area_m:?}: write west, north, east and south edge in metres, west below east and north \
+         below south, on a map of {width_m} x {depth_m} m"
+    )]
+    NoArea {
+        /// What was said.
+        area_m: [u32; 4],
+        /// The size of the map along x, metres.
+        width_m: i32,
+        /// The size of the map along z, metres.
+        depth_m: i32,
+    },
+    /// A part of the ground is reserved.
+    #[error("a part of this ground of {0:?} is reserved already; `--for 0s` ends that first")]
+    Reserved(String),
+    /// There is no room for another reservation.
+    #[error("{0} reservations count already; one ends when its time is over, or with `--for 0s`")]
+    TooManyReservations(usize),
+    /// There are too few nodes to reserve.
+    #[error(
+        "{wanted} nodes are to be reserved; {free} are not reserved, {fit} of them fit scene {scene:?}, and one must stay \
+         for everything else: want 1 to {}", (*fit).min(free.saturating_sub(1))
+    )]
+    TooFewNodes {
+        /// The scene.
+        scene: String,
+        /// What was wanted.
+        wanted: usize,
+        /// Nodes of the scene's pool that are not reserved.
+        fit: usize,
+        /// Nodes that are not reserved.
+        free: usize,
+    },
+    /// The node may not run the region.
+    #[error("{node} may not run regions of {scene:?}: the scene wants {wants}")]
+    NotInPool {
+        /// The node.
+        node: String,
+        /// The scene.
+        scene: String,
+        /// What the scene asks of nodes.
+        wants: String,
+    },
+}
+
+/// What a scene asks of nodes, in words.
+fn wants(pool: &PoolSpec) -> String {
+    let labels = pool.labels.iter().map(|(key, value)| format!("label {key}={value}"));
+    let zone = (!pool.zone.is_empty()).then(|| format!("zone {}", pool.zone));
+    labels.chain(zone).collect::<Vec<_>>().join(", ")
 }
 
 /// What an operator may order, at any process.
@@ -109,10 +165,28 @@ impl Orders {
         if !view.owners.keys().any(|key| key.region == region.0) {
             return Err(OrderError::NoRegion(region));
         }
+        self.may_run(&view, region, to)?;
         Ok(change(&*self.store, PLAN, |plan: &mut Plan| {
             plan.of.insert(region.0, to.0);
         })
         .await?)
+    }
+
+    /// Whether a region's pool has a node, or no node at all.
+    fn may_run(&self, view: &View, region: RegionId, to: Incarnation) -> Result<(), OrderError> {
+        let Some(scene) = self.maps.scene_of(region) else { return Ok(()) };
+        let pool = Pools::new((view, &sites(view)), &self.maps.scenes(), &[]);
+        let index = pool.of(&scene.spec.name, None);
+        let is_in = pool.all.get(index).is_none_or(|pool| pool.nodes.contains(&to.0));
+        let node = view.nodes.get(&to).map(|node| node.name.clone()).unwrap_or_default();
+        match is_in {
+            true => Ok(()),
+            false => Err(OrderError::NotInPool {
+                node,
+                scene: scene.spec.name.clone(),
+                wants: wants(&scene.spec.pool),
+            }),
+        }
     }
 
     /// The regions that a node of this name has, and under which epochs.

@@ -1,13 +1,20 @@
 //! Which node should own which region. Pure: nodes and regions in, owners out.
 //!
-//! Owned regions stay where they are. A region without an owner goes to a node that waits for its share, the one that
-//! joined last, as long as that node has room; otherwise where most of its neighbours are, so that borders between
-//! machines are few. Shares go by capacity.
+//! Owned regions stay where they are, if their pool allows it. A region without an owner goes to a node that waits for
+//! its share, the one that joined last, as long as that node has room; otherwise where most of its neighbours are, so
+//! that borders between machines are few. Shares go by capacity. Regions with the smallest choice of nodes go first.
 
+mod owners;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use purview::scene::RegionId;
 use purview::scene::layout::{RegionEntry, RegionMap};
+
+use owners::Owners;
 
 /// A node that takes regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +34,17 @@ pub struct Plot<R> {
     pub middle: (u32, u32),
     /// Regions that share a border or a corner with it.
     pub neighbours: Vec<R>,
+    /// The index of its pool; one that is not there: every node may own it.
+    pub pool: usize,
+}
+
+/// The nodes that may own some regions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pool<N> {
+    /// Which.
+    pub nodes: BTreeSet<N>,
+    /// Most of them that own any; 0: all may.
+    pub most: usize,
 }
 
 /// The regions of a map.
@@ -36,101 +54,148 @@ pub fn plots(map: &RegionMap) -> Vec<Plot<RegionId>> {
         region: entry.id,
         middle: (middle(entry.rect.x0, entry.rect.x1), middle(entry.rect.z0, entry.rect.z1)),
         neighbours: map.neighbours(entry.id, 1).iter().map(|n| n.id).collect(),
+        pool: usize::MAX,
     };
     map.regions.iter().map(plot).collect()
 }
 
-/// Owners for all regions: those in `owned` keep theirs if it is one of `sites`. Empty without a site. `waiting`: sites
-/// among which regions have not been shared out.
-pub fn plan<N: Copy + Ord + std::hash::Hash, R: Copy + Ord + std::hash::Hash>(
-    sites: &[Site<N>],
+/// What names a node or a region.
+pub trait Name: Copy + Ord + std::hash::Hash {}
+
+impl<T: Copy + Ord + std::hash::Hash> Name for T {}
+
+/// Owners for all regions: those in `owned` keep theirs if it is one of `sites` and of their pool. Empty without a site.
+/// `waiting`: sites among which regions have not been shared out.
+pub fn plan<N: Name, R: Name>(
+    (sites, pools): (&[Site<N>], &[Pool<N>]),
     waiting: &BTreeSet<N>,
     plots: &[Plot<R>],
     owned: &HashMap<R, N>,
 ) -> BTreeMap<R, N> {
-    let mut owners: BTreeMap<R, N> = BTreeMap::new();
-    let mut load: BTreeMap<N, usize> = sites.iter().map(|site| (site.node, 0)).collect();
-    for plot in plots {
-        if let Some(node) = owned.get(&plot.region)
-            && let Some(load) = load.get_mut(node)
-        {
-            *load += 1;
-            owners.insert(plot.region, *node);
+    let mut owners = Owners::new((sites, pools), plots, owned);
+    let mut free: Vec<&Plot<R>> = plots.iter().filter(|plot| !owners.has(plot)).collect();
+    free.sort_by_key(|plot| {
+        let choice = pools.get(plot.pool).map_or(usize::MAX, |pool| pool.nodes.len());
+        (choice, plot.pool, along(plot.middle))
+    });
+    let mut level = None;
+    for (at, plot) in free.iter().enumerate() {
+        // One pool after the other.
+        let is_new = |(pool, _): &(usize, Level)| *pool != plot.pool;
+        if level.as_ref().is_none_or(is_new) {
+            let rest = free[at..].iter().take_while(|other| other.pool == plot.pool).count();
+            level = Some((plot.pool, Level::new(&owners.open(sites, plot.pool), rest)));
         }
-    }
-    let weight = |site: &Site<N>| u64::from(site.capacity.max(1));
-    let all: u64 = sites.iter().map(weight).sum();
-    let share = |site: &Site<N>| (plots.len() as u64 * weight(site)).div_ceil(all.max(1)) as usize;
-    let mut free: Vec<&Plot<R>> =
-        plots.iter().filter(|p| !owners.contains_key(&p.region)).collect();
-    free.sort_by_key(|plot| along(plot.middle));
-    for plot in free {
-        let near = |node: &N| {
-            plot.neighbours.iter().filter(|n| owners.get(n).is_some_and(|o| o == node)).count()
-        };
-        let room = |site: &Site<N>| share(site) as i64 - load[&site.node] as i64;
-        let best = sites.iter().max_by_key(|site| {
+        let share = |site: &Site<N>| level.as_ref().map_or(0, |(_, level)| level.of(weight(site)));
+        let room = |site: &Site<N>| share(site) as i64 - owners.load(site.node) as i64;
+        let may = sites.iter().filter(|site| owners.may(plot.pool, site.node));
+        let best = may.max_by_key(|site| {
             let room = room(site);
             // With room first, then what waits and of these what joined last, then among neighbours, then where there is
             // most room of all.
             let has_room = room > 0;
-            let near = if has_room { near(&site.node) } else { 0 };
+            let near = if has_room { owners.near(plot, site.node) } else { 0 };
             let waits = waiting.get(&site.node).filter(|_| has_room);
-            (has_room, waits.copied(), near, room, std::cmp::Reverse(site.node))
+            (has_room, waits.copied(), near, room, Reverse(site.node))
         });
-        if let Some(site) = best {
-            owners.insert(plot.region, site.node);
-            *load.entry(site.node).or_default() += 1;
+        if let Some(node) = best.map(|site| site.node) {
+            owners.give(plot, node);
         }
     }
-    owners
+    owners.of
 }
 
 /// Gives nodes that have too little regions of those that have more, as few as possible: a region moves
 /// only if its node is not left with less, by capacity, than the other one has then. Those move that
 /// have most neighbours at their new node and fewest at their old one.
-pub fn rebalance<N: Copy + Ord + std::hash::Hash, R: Copy + Ord + std::hash::Hash>(
-    sites: &[Site<N>],
+pub fn rebalance<N: Name, R: Name>(
+    (sites, pools): (&[Site<N>], &[Pool<N>]),
     plots: &[Plot<R>],
-    owners: &mut BTreeMap<R, N>,
+    of: &mut BTreeMap<R, N>,
 ) {
-    let mut load: BTreeMap<N, u64> = sites.iter().map(|site| (site.node, 0)).collect();
-    for owner in owners.values() {
-        *load.entry(*owner).or_default() += 1;
+    let owned = of.iter().map(|(region, node)| (*region, *node)).collect();
+    let mut owners = Owners::new((sites, pools), plots, &owned);
+    while let Some((plot, to)) = next_move(sites, &owners, plots) {
+        owners.give(plot, to);
     }
-    let weight: BTreeMap<N, u64> =
-        sites.iter().map(|site| (site.node, u64::from(site.capacity.max(1)))).collect();
-    // What each carries, against its capacity, if it had one more or less; as fractions.
-    let less = |(an, aw): (u64, u64), (bn, bw): (u64, u64)| {
-        (u128::from(an) * u128::from(bw)).cmp(&(u128::from(bn) * u128::from(aw)))
+    of.extend(owners.of);
+}
+
+/// The next region that moves, and to which node: to the one with least, from the one with most, as far as pools let it.
+fn next_move<'p, N: Name, R: Name>(
+    sites: &[Site<N>],
+    owners: &Owners<'_, N, R>,
+    plots: &'p [Plot<R>],
+) -> Option<(&'p Plot<R>, N)> {
+    // What a node carries, against its capacity, if it had some more or less; as fractions.
+    let share = |site: &Site<N>, more: i64| {
+        (owners.load(site.node) as i64 + more, i64::try_from(weight(site)).unwrap_or(i64::MAX))
     };
-    loop {
-        let by = |plus: u64| {
-            let (load, weight) = (&load, &weight);
-            move |node: &N| (load[node] + plus, weight[node])
-        };
-        let nodes = || sites.iter().map(|site| site.node);
-        let Some(to) = nodes().min_by(|a, b| less(by(1)(a), by(1)(b)).then(a.cmp(b))) else {
-            return;
-        };
-        let Some(from) = nodes().max_by(|a, b| less(by(0)(a), by(0)(b)).then(b.cmp(a))) else {
-            return;
-        };
-        let after = |node: &N| (load[node].saturating_sub(1), weight[node]);
-        if from == to || load[&from] == 0 || less(after(&from), by(1)(&to)).is_lt() {
-            return;
-        }
-        let gain = |plot: &&Plot<R>| {
-            let at = |node: N| {
-                plot.neighbours.iter().filter(|n| owners.get(n) == Some(&node)).count() as i64
+    let compare = |(a, aw): (i64, i64), (b, bw): (i64, i64)| {
+        (i128::from(a) * i128::from(bw)).cmp(&(i128::from(b) * i128::from(aw)))
+    };
+    let (mut takes, mut gives): (Vec<&Site<N>>, Vec<&Site<N>>) =
+        (sites.iter().collect(), sites.iter().collect());
+    takes.sort_by(|a, b| compare(share(a, 1), share(b, 1)).then(a.node.cmp(&b.node)));
+    gives.sort_by(|a, b| compare(share(b, 0), share(a, 0)).then(a.node.cmp(&b.node)));
+    for to in takes {
+        for from in &gives {
+            if compare(share(from, -1), share(to, 1)).is_lt() {
+                break;
+            }
+            if !owners.may_give(from.node, to.node) {
+                continue;
+            }
+            let gain = |plot: &&Plot<R>| {
+                let near = |node| owners.near(plot, node) as i64;
+                (near(to.node) - near(from.node), Reverse(along(plot.middle)))
             };
-            (at(to) - at(from), std::cmp::Reverse(along(plot.middle)))
-        };
-        let its = plots.iter().filter(|plot| owners.get(&plot.region) == Some(&from));
-        let Some(best) = its.max_by_key(gain).map(|plot| plot.region) else { return };
-        owners.insert(best, to);
-        *load.entry(from).or_default() -= 1;
-        *load.entry(to).or_default() += 1;
+            let its = plots.iter().filter(|plot| owners.of.get(&plot.region) == Some(&from.node));
+            let may = its.filter(|plot| owners.may(plot.pool, to.node));
+            if let Some(best) = may.max_by_key(gain) {
+                return Some((best, to.node));
+            }
+        }
+    }
+    None
+}
+
+fn weight<N>(site: &Site<N>) -> u64 {
+    u64::from(site.capacity.max(1))
+}
+
+fn is_of<N: Ord>(pools: &[Pool<N>], pool: usize, node: N) -> bool {
+    pools.get(pool).is_none_or(|pool| pool.nodes.contains(&node))
+}
+
+/// How many regions nodes have for each unit of their weight when some more are shared out evenly; a fraction.
+struct Level {
+    regions: u64,
+    weight: u64,
+}
+
+impl Level {
+    /// With so many more regions for nodes of these loads and weights. Those with more than the level get none.
+    fn new(nodes: &[(usize, u64)], more: usize) -> Level {
+        let mut nodes = nodes.to_vec();
+        let product = |load: usize, weight: u64| load as u128 * u128::from(weight);
+        nodes.sort_by(|(a, aw), (b, bw)| product(*a, *bw).cmp(&product(*b, *aw)));
+        let mut level = Level { regions: more as u64, weight: 0 };
+        for (load, weight) in nodes {
+            let is_above =
+                u128::from(level.regions) * u128::from(weight) <= product(load, level.weight);
+            if level.weight > 0 && is_above {
+                break;
+            }
+            level.regions += load as u64;
+            level.weight += weight;
+        }
+        level
+    }
+
+    /// What a node of this weight has at most.
+    fn of(&self, weight: u64) -> u64 {
+        (self.regions * weight).div_ceil(self.weight.max(1))
     }
 }
 
@@ -139,107 +204,4 @@ fn along((x, z): (u32, u32)) -> u64 {
     let spread =
         |v: u32| (0..32).fold(0u64, |out, bit| out | (u64::from(v >> bit & 1) << (2 * bit)));
     spread(x) | spread(z) << 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NONE: BTreeSet<u32> = BTreeSet::new();
-
-    /// `side` x `side` regions, numbered row by row.
-    fn grid(side: u32) -> Vec<Plot<u32>> {
-        let at = |i: u32| ((i % side) as i32, (i / side) as i32);
-        (0..side * side)
-            .map(|region| {
-                let (x, z) = at(region);
-                let near = |other: &u32| {
-                    let (ox, oz) = at(*other);
-                    *other != region && (ox - x).abs() <= 1 && (oz - z).abs() <= 1
-                };
-                let neighbours = (0..side * side).filter(near).collect();
-                Plot { region, middle: (x as u32 * 100 + 50, z as u32 * 100 + 50), neighbours }
-            })
-            .collect()
-    }
-
-    fn sites(capacities: &[u32]) -> Vec<Site<u32>> {
-        let site =
-            |(node, capacity): (usize, &u32)| Site { node: node as u32, capacity: *capacity };
-        capacities.iter().enumerate().map(site).collect()
-    }
-
-    fn counts(owners: &BTreeMap<u32, u32>, nodes: usize) -> Vec<usize> {
-        (0..nodes).map(|n| owners.values().filter(|o| **o == n as u32).count()).collect()
-    }
-
-    /// Pairs of neighbours with different owners.
-    fn borders(plots: &[Plot<u32>], owners: &BTreeMap<u32, u32>) -> usize {
-        let cut = |plot: &Plot<u32>| {
-            plot.neighbours.iter().filter(|n| owners[n] != owners[&plot.region]).count()
-        };
-        plots.iter().map(cut).sum::<usize>() / 2
-    }
-
-    #[test]
-    fn everybody_gets_a_share_by_its_capacity_and_neighbours_stay_together() {
-        let plots = grid(8);
-        let owners = plan(&sites(&[100, 100, 200]), &NONE, &plots, &HashMap::new());
-        assert_eq!(counts(&owners, 3), [16, 16, 32]);
-        let scattered = (0..64).map(|region| (region, region % 3)).collect();
-        assert!(borders(&plots, &owners) * 3 < borders(&plots, &scattered));
-    }
-
-    #[test]
-    fn what_is_owned_stays_and_only_what_a_dead_node_had_is_given_away() {
-        let plots = grid(6);
-        let before = plan(&sites(&[100, 100, 100]), &NONE, &plots, &HashMap::new());
-        let living: HashMap<u32, u32> =
-            before.iter().filter(|(_, n)| **n != 1).map(|(r, n)| (*r, *n)).collect();
-        let left: Vec<_> = sites(&[100, 100, 100]).into_iter().filter(|s| s.node != 1).collect();
-        let after = plan(&left, &NONE, &plots, &living);
-        assert_eq!(after.len(), 36);
-        assert!(living.iter().all(|(region, node)| after[region] == *node));
-        assert_eq!(counts(&after, 3), [18, 0, 18]);
-    }
-
-    #[test]
-    fn a_new_node_gets_its_share_and_nothing_else_moves() {
-        let plots = grid(8);
-        let mut owners = plan(&sites(&[100, 100, 100]), &NONE, &plots, &HashMap::new());
-        let before = owners.clone();
-        let four = sites(&[100, 100, 100, 100]);
-        rebalance(&four, &plots, &mut owners);
-        assert_eq!(counts(&owners, 4), [16, 16, 16, 16]);
-        let moved = owners.iter().filter(|(r, n)| before[r] != **n);
-        assert!(moved.clone().all(|(_, n)| *n == 3));
-        assert_eq!(moved.count(), 16);
-        // Even as it is, nothing moves again.
-        let now = owners.clone();
-        rebalance(&four, &plots, &mut owners);
-        assert_eq!(owners, now);
-    }
-
-    #[test]
-    fn shares_follow_capacities_and_small_differences_move_nothing() {
-        let plots = grid(6);
-        let mut owners: BTreeMap<u32, u32> = (0..36).map(|region| (region, 0)).collect();
-        rebalance(&sites(&[100, 200]), &plots, &mut owners);
-        assert_eq!(counts(&owners, 2), [12, 24]);
-        let mut odd: BTreeMap<u32, u32> = (0..4).map(|region| (region, region % 3)).collect();
-        let before = odd.clone();
-        rebalance(&sites(&[100, 100, 100]), &grid(2), &mut odd);
-        assert_eq!(odd, before);
-        rebalance::<u32, u32>(&[], &plots, &mut owners);
-    }
-
-    #[test]
-    fn nobody_is_asked_to_do_what_nobody_can() {
-        assert_eq!(plan::<u32, u32>(&[], &NONE, &grid(2), &HashMap::new()), BTreeMap::new());
-        let owners = plan(&sites(&[1, 1, 1, 1, 1, 1]), &NONE, &grid(2), &HashMap::new());
-        assert_eq!(counts(&owners, 6).iter().sum::<usize>(), 4);
-        assert!(counts(&owners, 6).iter().all(|n| *n <= 1));
-        let zero = plan(&sites(&[0, 0]), &NONE, &grid(2), &HashMap::new());
-        assert_eq!(counts(&zero, 2), [2, 2]);
-    }
 }

@@ -3,7 +3,7 @@
 //! A node that comes is given its share at once. It waits for it where another node has been drained since regions were
 //! shared out: nodes are replaced one by one, and the next one is drained soon. Its regions then go to the node that
 //! waits, so that a rolling upgrade moves each region once and not at every step. Once no node has come for a while,
-//! regions are shared out.
+//! regions are shared out; so they are when a reservation begins or ends.
 //!
 //! ```text
 //!          a node comes: shared out              a node comes, and waits
@@ -23,6 +23,7 @@ use purview::scene::RegionId;
 
 use super::placement::{Plot, Site, plan, rebalance};
 use super::plan::Plan;
+use super::pools::Pools;
 
 /// Whether a node waits for the regions of one that will be drained.
 pub(super) fn waits(plan: &Plan, node: u64) -> bool {
@@ -30,10 +31,10 @@ pub(super) fn waits(plan: &Plan, node: u64) -> bool {
 }
 
 /// The next plan. `sites`: the nodes that may own regions; `drained`: nodes that live and must own nothing; `kept`: where
-/// regions are meant to stay; `is_settled`: no node has come for a while.
+/// regions are meant to stay, if their pools allow it; `is_settled`: no node has come for a while.
 pub(super) fn next(
     old: &Plan,
-    (sites, drained): (&[Site<u64>], &BTreeSet<u64>),
+    (sites, pools, drained): (&[Site<u64>], &Pools, &BTreeSet<u64>),
     (plots, kept): (&[Plot<RegionId>], &HashMap<RegionId, u64>),
     is_settled: bool,
 ) -> Plan {
@@ -41,18 +42,20 @@ pub(super) fn next(
     let replacing = old.replacing || !old.among.is_disjoint(drained);
     let is_new = |node: &u64| !old.among.contains(node);
     let newcomers: BTreeSet<u64> = present.iter().copied().filter(is_new).collect();
-    let shares_out = !newcomers.is_empty() && (is_settled || !replacing);
+    let shares_out =
+        old.reserved != pools.reserved || !newcomers.is_empty() && (is_settled || !replacing);
     let waiting = if shares_out { BTreeSet::new() } else { newcomers.clone() };
-    let mut of = plan(sites, &waiting, plots, kept);
+    let mut of = plan((sites, &pools.all), &waiting, plots, kept);
     if shares_out {
-        rebalance(sites, plots, &mut of);
+        rebalance((sites, &pools.all), plots, &mut of);
     }
     let among = match shares_out {
         true => present,
         false => present.difference(&newcomers).copied().collect(),
     };
     let of = of.into_iter().map(|(region, node)| (region.0, node)).collect();
-    Plan { of, among, replacing: replacing && !shares_out }
+    let reserved = pools.reserved.clone();
+    Plan { of, among, reserved, replacing: replacing && !shares_out }
 }
 
 #[cfg(test)]

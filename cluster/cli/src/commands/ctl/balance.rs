@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 
 use super::orders::region;
 use super::{ApiAnswer, ConsoleArgs};
-use purview_server::admin::balance::{PauseOrder, PinOrder};
+use purview_server::admin::balance::{PauseOrder, PinOrder, ReserveOrder, ReserveOrdered};
 use purview_server::admin::orders::Ordered;
-use purview_server::node::balancer::{BalanceSurvey, RecordLine};
+use purview_server::node::balancer::{BalanceSurvey, RecordLine, ReservationLine};
 
 /// The subcommands of `purview ctl balance`.
 #[derive(Debug, Clone, Subcommand)]
@@ -18,12 +18,16 @@ pub enum BalanceCommand {
     Status(BalanceStatusArgs),
     /// Explain why something is done, or nothing: with figures and the best candidates.
     Explain(ExplainArgs),
+    /// Print what is ordered and not done, and what would be decided now if loads stay as they are.
+    Plan(PlanArgs),
     /// Balance nothing for a while.
     Pause(PauseArgs),
     /// Move a region to a node and keep it there.
     Pin(PinArgs),
     /// Let a pinned region move again.
     Unpin(UnpinArgs),
+    /// Give ground of a scene nodes of its own for a while.
+    Reserve(ReserveArgs),
 }
 
 /// `purview ctl balance status`.
@@ -53,6 +57,53 @@ pub struct ExplainArgs {
     /// Server and output.
     #[command(flatten)]
     pub how: AskArgs,
+}
+
+/// `purview ctl balance plan`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  purview ctl balance plan\n\n\
+    `ordered` is under way or comes next. `next` would be decided now if loads had lasted for long enough and nothing \
+    had moved lately; it is done only where cluster.balance is \"on\".\n\n\
+    Exit codes: 0 told, 1 failed (no answer, or no leader tells of balancing), 2 invalid command line.")]
+pub struct PlanArgs {
+    /// Server and output.
+    #[command(flatten)]
+    pub how: AskArgs,
+}
+
+/// `purview ctl balance reserve`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl balance reserve city 0,0,1024,512 --nodes 2 --for 3h\n  \
+    purview ctl balance reserve city 0,0,1024,512 --for 0s\n\n\
+    The nodes with fewest regions that fit the scene run all regions that meet the ground, and nothing else, until the \
+    time is over. It needs no balancing. --for 0s ends the reservations that meet the ground.\n\n\
+    Exit codes: 0 the order is stored, 1 failed, 2 invalid command line.")]
+pub struct ReserveArgs {
+    /// The scene.
+    pub scene: String,
+    /// West, north, east and south edge, metres; whole lands count.
+    #[arg(value_name = "X0,Z0,X1,Z1", value_parser = area)]
+    pub area: Area,
+    /// How many nodes.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub nodes: u32,
+    /// For how long.
+    #[arg(long = "for", value_name = "TIME", value_parser = purview_demo::flags::time)]
+    pub time: Duration,
+    /// Server and output.
+    #[command(flatten)]
+    pub how: AskArgs,
+}
+
+/// The edges of a rectangle, metres.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Area([u32; 4]);
+
+fn area(text: &str) -> Result<Area, String> {
+    let edges: Result<Vec<u32>, _> = text.split(',').map(|edge| edge.trim().parse()).collect();
+    let edges = edges.ok().and_then(|edges| <[u32; 4]>::try_from(edges).ok());
+    edges.map(Area).ok_or_else(|| "want four whole metres, such as 0,0,1024,512".to_owned())
 }
 
 /// `purview ctl balance pause`.
@@ -149,6 +200,11 @@ pub(super) async fn run(command: &BalanceCommand) -> anyhow::Result<u8> {
             let told = args.how.console.get("/api/balance").await?;
             args.how.print(&told, &explained(&told.read()?, args.region))
         }
+        BalanceCommand::Plan(args) => {
+            let told = args.how.console.get("/api/balance").await?;
+            args.how.print(&told, &planned(&told.read()?))
+        }
+        BalanceCommand::Reserve(args) => reserve(args).await,
         BalanceCommand::Pause(args) => {
             let for_ms = u64::try_from(args.time.as_millis()).unwrap_or(u64::MAX);
             let text = match for_ms {
@@ -166,6 +222,36 @@ pub(super) async fn run(command: &BalanceCommand) -> anyhow::Result<u8> {
             how.order("/api/balance/pin", &order, &format!("R{region} may move\n")).await
         }
     }
+}
+
+async fn reserve(args: &ReserveArgs) -> anyhow::Result<u8> {
+    let for_ms = u64::try_from(args.time.as_millis()).unwrap_or(u64::MAX);
+    let (scene, area_m) = (args.scene.clone(), args.area.0);
+    let order = ReserveOrder { scene, area_m, nodes: args.nodes, for_ms };
+    let told = args.how.console.post("/api/balance/reserve", &order).await?;
+    let ReserveOrdered { nodes } = told.read()?;
+    let (scene, nodes) = (&args.scene, nodes.join(", "));
+    let text = match (for_ms, nodes.is_empty()) {
+        (0, true) => format!("nothing was reserved there in {scene}\n"),
+        (0, false) => format!("{nodes} may run everything again\n"),
+        _ => format!("{nodes} will run this ground of {scene} alone for {:?}\n", args.time),
+    };
+    args.how.print(&told, &text)
+}
+
+fn planned(survey: &BalanceSurvey) -> String {
+    let mut out = String::new();
+    for line in &survey.plan {
+        let (gain, charge) = (percent(line.gain), percent(line.charge));
+        out += &match line.ordered {
+            true => format!("ordered: {}\n", line.action),
+            false => format!("next: {}: gain {gain}, charge {charge}\n", line.action),
+        };
+    }
+    if out.is_empty() {
+        out += "nothing is ordered, and nothing would be gained\n";
+    }
+    out
 }
 
 fn percent(share: f64) -> String {
@@ -196,6 +282,13 @@ fn status(survey: &BalanceSurvey) -> String {
             format!("{name:<9} {scene:<17} {node:<17} {tick:<8} {p99:<8} {players:<8} {pinned}");
         out += line.trim_end();
         out.push('\n');
+    }
+    for ReservationLine { scene, lands, nodes, for_s } in &survey.reservations {
+        let [x0, z0, x1, z1] = lands;
+        let nodes = nodes.join(", ");
+        out += &format!(
+            "lands {x0},{z0} to {x1},{z1} of {scene} are reserved for {nodes} for {for_s} s more\n"
+        );
     }
     for action in &survey.actions {
         out += &format!("{} s ago: {}: {}\n", action.age_s, action.action, action.outcome);
@@ -248,7 +341,9 @@ fn explained(survey: &BalanceSurvey, region: Option<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purview_server::node::balancer::{ActionLine, CandidateLine, NodeLoad, RegionLoad};
+    use purview_server::node::balancer::{
+        ActionLine, CandidateLine, NodeLoad, PlanLine, RegionLoad,
+    };
 
     fn survey() -> BalanceSurvey {
         BalanceSurvey {
@@ -272,6 +367,25 @@ mod tests {
                 players: 312,
                 pinned: None,
             }],
+            reservations: vec![ReservationLine {
+                scene: "city".into(),
+                lands: [0, 0, 2, 1],
+                nodes: vec!["b".into(), "c".into()],
+                for_s: 90,
+            }],
+            plan: vec![
+                PlanLine {
+                    action: "move R7 from b to a".into(),
+                    ordered: true,
+                    ..PlanLine::default()
+                },
+                PlanLine {
+                    action: "move R4 from a to b".into(),
+                    ordered: false,
+                    gain: 0.1,
+                    charge: 0.02,
+                },
+            ],
             actions: vec![ActionLine {
                 age_s: 3,
                 action: "move R4 from a to b".into(),
@@ -303,8 +417,21 @@ mod tests {
              a                 75.0%    1        2        1\n\
              region    scene             node              tick     p99      players  pinned to\n\
              R4        city              a                 75.1%    90.0%    312\n\
+             lands 0,0 to 2,1 of city are reserved for b, c for 90 s more\n\
              3 s ago: move R4 from a to b: explained\n"
         );
+        assert_eq!(
+            planned(&survey()),
+            "ordered: move R7 from b to a\nnext: move R4 from a to b: gain 10.0%, charge 2.0%\n"
+        );
+    }
+
+    #[test]
+    fn an_area_is_four_edges() {
+        assert_eq!(area("0, 0,1024,512"), Ok(Area([0, 0, 1024, 512])));
+        for wrong in ["", "1,2,3", "1,2,3,4,5", "-1,0,2,2", "0,0,a,1"] {
+            assert!(area(wrong).unwrap_err().contains("four whole metres"), "{wrong}");
+        }
     }
 
     #[test]

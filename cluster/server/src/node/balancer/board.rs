@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use purview::scene::RegionId;
@@ -11,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::BalanceMode;
 use super::act::Outcome;
 use super::wishes::Wishes;
-use crate::node::balance::{Action, Candidate, Decision, Input, Record, Subject};
+use crate::node::balance::{
+    Action, Candidate, Decision, Input, Memory, Record, Settings, Subject, decide,
+};
+use crate::node::reservations::Reservation;
 use crate::storage::{Incarnation, View};
 
 /// Most actions that are remembered.
@@ -38,6 +42,12 @@ pub struct BalanceSurvey {
     pub nodes: Vec<NodeLoad>,
     /// The regions, those with most to do first; at most 500.
     pub regions: Vec<RegionLoad>,
+    /// Ground that nodes run alone for a while.
+    #[serde(default)]
+    pub reservations: Vec<ReservationLine>,
+    /// What is ordered and not done, and what would be decided now if nothing had to last.
+    #[serde(default)]
+    pub plan: Vec<PlanLine>,
     /// What was decided to be done, the newest first; at most 64.
     pub actions: Vec<ActionLine>,
     /// The newest record of each subject within ten minutes, the newest first; at most 500.
@@ -76,6 +86,32 @@ pub struct RegionLoad {
     pub players: u32,
     /// The node to which it is pinned.
     pub pinned: Option<String>,
+}
+
+/// A reservation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReservationLine {
+    /// Its scene.
+    pub scene: String,
+    /// Its ground in lands: west, north, east and south edge, the last two exclusive.
+    pub lands: [i32; 4],
+    /// Its nodes.
+    pub nodes: Vec<String>,
+    /// For how long it counts, seconds.
+    pub for_s: u64,
+}
+
+/// An action that is to come.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlanLine {
+    /// What.
+    pub action: String,
+    /// Whether it is ordered; otherwise it would be decided now.
+    pub ordered: bool,
+    /// By how much the busier of the nodes concerned will have less to do; 0 where it is ordered.
+    pub gain: f64,
+    /// What it costs.
+    pub charge: f64,
 }
 
 /// An action that was decided.
@@ -128,8 +164,11 @@ pub(crate) struct Board(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     now_s: u64,
-    /// All but actions and records.
+    /// All but the plan, actions and records.
     survey: Option<BalanceSurvey>,
+    /// By what was decided last.
+    view: View,
+    input: Input,
     actions: VecDeque<(u64, ActionLine)>,
     records: BTreeMap<Subject, (u64, RecordLine)>,
 }
@@ -143,7 +182,7 @@ impl Board {
     /// What was decided by an input, and what has become of it.
     pub(super) fn tell(
         &self,
-        (view, input, wishes): (&View, &Input, &Wishes),
+        (view, input, wishes): (View, Input, &Wishes),
         mode: BalanceMode,
         (decision, outcomes): (&Decision, &[Outcome]),
     ) {
@@ -155,8 +194,13 @@ impl Board {
             leader: view.leader.as_ref().map(|leader| leader.node.clone()).unwrap_or_default(),
             paused_s: wishes.paused_s,
             nodes_wanted: decision.nodes_wanted,
-            nodes: nodes(view, input),
-            regions: regions(view, input, wishes),
+            nodes: nodes(&view, &input),
+            regions: regions(&view, &input, wishes),
+            reservations: wishes
+                .reservations
+                .iter()
+                .map(|of| reservation(of, wishes.now))
+                .collect(),
             ..BalanceSurvey::default()
         });
         for (action, outcome) in decision.actions.iter().zip(outcomes) {
@@ -165,20 +209,22 @@ impl Board {
                 Outcome::Ordered => "ordered".into(),
                 Outcome::Failed(why) => why.clone(),
             };
-            let line = ActionLine { age_s: 0, action: words(view, action), outcome };
+            let line = ActionLine { age_s: 0, action: words(&view, action), outcome };
             known.actions.push_front((now_s, line));
         }
         known.actions.truncate(MAX_ACTIONS);
         known.records.retain(|_, (at, _)| now_s < *at + KEPT_S);
         for record in &decision.records {
-            known.records.insert(record.subject, (now_s, record_line(view, record)));
+            known.records.insert(record.subject, (now_s, record_line(&view, record)));
         }
+        (known.view, known.input) = (view, input);
     }
 
     /// What is told; `None`: this process does not lead, or has decided nothing yet.
     pub(crate) fn survey(&self) -> Option<BalanceSurvey> {
         let known = self.0.lock();
         let mut survey = known.survey.clone()?;
+        survey.plan = plan(&known.view, &known.input);
         let age = |at: &u64| known.now_s.saturating_sub(*at);
         let action = |(at, line): &(u64, ActionLine)| ActionLine { age_s: age(at), ..line.clone() };
         let record = |(at, line): &(u64, RecordLine)| RecordLine { age_s: age(at), ..line.clone() };
@@ -199,6 +245,29 @@ impl Board {
     pub(crate) fn nodes_wanted(&self) -> Option<u32> {
         self.0.lock().survey.as_ref().map(|survey| survey.nodes_wanted)
     }
+}
+
+fn reservation(of: &Reservation, now: Duration) -> ReservationLine {
+    let nodes = of.nodes.iter().cloned().collect();
+    ReservationLine { scene: of.scene.clone(), lands: of.lands, nodes, for_s: of.rest_s(now) }
+}
+
+/// What is to come: what is ordered, and what would be decided if nothing had to last.
+fn plan(view: &View, input: &Input) -> Vec<PlanLine> {
+    let ordered = input.moving.iter().map(|(region, to)| {
+        let from = input.owners.get(region).copied().unwrap_or_default();
+        let action = words(view, &Action::Move { region: *region, from, to: *to });
+        PlanLine { action, ordered: true, ..PlanLine::default() }
+    });
+    let settings = Settings { hot_s: 0, light_s: 0, ..Settings::default() };
+    let input = Input { paused: false, ..input.clone() };
+    let decision = decide(&input, &settings, &mut Memory::default());
+    let next = decision.records.iter().filter_map(|record| {
+        let best = record.outcome.is_ok().then(|| record.candidates.first())??;
+        let (gain, charge) = (figure(best.gain), figure(best.charge));
+        Some(PlanLine { action: words(view, &best.action), ordered: false, gain, charge })
+    });
+    ordered.chain(next).collect()
 }
 
 /// A finite number, with three digits: `JSON` has no other.

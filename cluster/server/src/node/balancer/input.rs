@@ -30,7 +30,7 @@ pub(super) fn input(
         now_s,
         paused: wishes.paused_s > 0,
         nodes: sites(view),
-        scenes: maps.scenes().iter().map(|scene| scene_input(view, scene)).collect(),
+        scenes: maps.scenes().iter().map(|scene| scene_input(view, scene, wishes)).collect(),
         moving: moving(view, &owners),
         owners,
         reports,
@@ -54,7 +54,7 @@ fn sites(view: &View) -> Vec<Site> {
 }
 
 /// A scene by its present layout.
-fn scene_input(view: &View, scene: &Scene) -> SceneInput {
+fn scene_input(view: &View, scene: &Scene, wishes: &Wishes) -> SceneInput {
     let record = record_of(view, scene);
     let mut layout = scene.map.layout();
     layout.next = layout.next.max(RegionId(record.names));
@@ -67,15 +67,31 @@ fn scene_input(view: &View, scene: &Scene) -> SceneInput {
         band_cm: scene.border_band_cm(),
         layout,
         changing: record.next.is_some() || !record.retiring.is_empty() || !is_followed,
-        limits: Limits {
-            min_regions: scene.configured_regions() as u32,
-            // Where all see all there are no borders.
-            max_regions: u32::from(scene.spec.visibility == Visibility::All)
-                * u32::from(scene.spec.plane_groups.max(1)),
-            ..Limits::default()
-        },
+        limits: limits(scene),
         whole: Vec::new(),
-        reserved: Vec::new(),
+        reserved: wishes.reserved(view, &scene.spec.name),
+    }
+}
+
+/// What a scene asks for.
+fn limits(scene: &Scene) -> Limits {
+    let pool = &scene.spec.pool;
+    let min_regions = match pool.min_regions {
+        0 => u32::try_from(scene.configured_regions()).unwrap_or(u32::MAX),
+        least => least,
+    };
+    // Where all see all there are no borders.
+    let max_regions = match scene.spec.visibility {
+        Visibility::All => u32::from(scene.spec.plane_groups.max(1)),
+        _ => pool.max_regions,
+    };
+    Limits {
+        labels: pool.labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
+        zone: pool.zone.clone(),
+        min_nodes: pool.min_nodes,
+        max_nodes: pool.max_nodes,
+        min_regions,
+        max_regions,
     }
 }
 

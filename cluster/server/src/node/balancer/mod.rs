@@ -36,7 +36,10 @@ use crate::executor::Executor;
 use crate::storage::{Leases, View};
 
 pub(crate) use board::Board;
-pub use board::{ActionLine, BalanceSurvey, CandidateLine, NodeLoad, RecordLine, RegionLoad};
+pub use board::{
+    ActionLine, BalanceSurvey, CandidateLine, NodeLoad, PlanLine, RecordLine, RegionLoad,
+    ReservationLine,
+};
 
 use reports::Reports;
 use wishes::Wishes;
@@ -140,7 +143,7 @@ impl Balancer {
         let input: Input = input::input((&view, &self.maps), &wishes, reports, now_s);
         let decision: Decision = decide(&input, settings, &mut lead.memory);
         let done = act::act(&self.store, (&view, &self.maps), self.mode, &decision).await;
-        self.board.tell((&view, &input, &wishes), self.mode, (&decision, &done));
+        self.board.tell((view, input, &wishes), self.mode, (&decision, &done));
     }
 
     fn view(&self) -> View {

@@ -63,7 +63,8 @@ fn value(data: &impl serde::Serialize) -> Value {
 }
 
 fn seen(view: &View, maps: &Maps) -> Input {
-    let wishes = Wishes { paused_s: 3, pins: [(RegionId(2), "b".into())].into() };
+    let pins = [(RegionId(2), "b".into())].into();
+    let wishes = Wishes { paused_s: 3, pins, ..Wishes::default() };
     let reports = [(RegionId(1), RegionReport::default())].into();
     input::input((view, maps), &wishes, reports, 17)
 }
@@ -213,7 +214,11 @@ fn what_is_told_has_the_newest_record_of_each_subject_and_the_last_actions() {
     let tell = |input: &Input, memory: &mut Memory| {
         let decision = decide(input, &Settings::default(), memory);
         let outcomes = vec![Outcome::Explained; decision.actions.len()];
-        board.tell((&view, input, &wishes), BalanceMode::Explain, (&decision, &outcomes));
+        board.tell(
+            (view.clone(), input.clone(), &wishes),
+            BalanceMode::Explain,
+            (&decision, &outcomes),
+        );
         decision.actions.len()
     };
     let mut actions = 0;
@@ -231,6 +236,9 @@ fn what_is_told_has_the_newest_record_of_each_subject_and_the_last_actions() {
     assert_eq!((b.cores, b.regions), (2.5, 0));
     assert_eq!((told.regions.len(), told.regions.last().unwrap().region), (4, 1));
     assert_eq!(told.regions.last().unwrap().share, Some(0.8));
+    // What is to come needs no time to have passed: the pinned region goes to its node.
+    let next: Vec<&str> = told.plan.iter().map(|line| line.action.as_str()).collect();
+    assert_eq!((next, told.plan[0].ordered), (vec!["move R2 from a to b"], false), "{told:#?}");
     let mut subjects: Vec<&str> = told.records.iter().map(|r| r.subject.as_str()).collect();
     subjects.sort_unstable();
     let count = subjects.len();

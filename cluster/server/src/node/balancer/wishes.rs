@@ -1,4 +1,4 @@
-//! What operators want of balancing, in the store: a pause, and regions that are pinned to nodes.
+//! What operators want of balancing, in the store: a pause, regions that are pinned to nodes, and reservations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,9 @@ use std::time::Duration;
 use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
+use crate::node::balance::Reserved;
 use crate::node::orders::{OrderError, Orders};
+use crate::node::reservations::{Reservation, reservations};
 use crate::node::values::{change, read};
 use crate::storage::{Incarnation, View};
 
@@ -34,6 +36,10 @@ pub(super) struct Wishes {
     pub(super) paused_s: u64,
     /// The names of the nodes to which regions are pinned.
     pub(super) pins: BTreeMap<RegionId, String>,
+    /// The time of day.
+    pub(super) now: Duration,
+    /// The reservations that count.
+    pub(super) reservations: Vec<Reservation>,
 }
 
 impl Wishes {
@@ -42,7 +48,14 @@ impl Wishes {
         let kept: Kept = read(view.values.get(WISHES));
         let paused_s = kept.paused_until_ms.saturating_sub(ms(now)).div_ceil(1_000);
         let pins = kept.pins.into_iter().map(|(id, node)| (RegionId(id), node)).collect();
-        Wishes { paused_s, pins }
+        Wishes { paused_s, pins, now, reservations: reservations(view, now) }
+    }
+
+    /// Ground of a scene that nodes which are there run alone.
+    pub(super) fn reserved(&self, view: &View, scene: &str) -> Vec<Reserved> {
+        let its = self.reservations.iter().filter(|reservation| reservation.scene == scene);
+        let its = its.map(|of| Reserved { ground: of.ground(), nodes: of.nodes_of(view) });
+        its.filter(|reserved| !reserved.nodes.is_empty()).collect()
     }
 
     /// The pins to nodes that are there. One to another node does not count until that is there.
@@ -126,6 +139,7 @@ mod tests {
         let at = |ms| Wishes::of(&view, Duration::from_millis(ms));
         assert_eq!((at(9_000).paused_s, at(10_499).paused_s, at(10_500).paused_s), (2, 1, 0));
         assert_eq!(at(0).pinned(&view), [(RegionId(4), Incarnation(7))].into());
-        assert_eq!(Wishes::of(&View::default(), Duration::MAX), Wishes::default());
+        let now = Duration::MAX;
+        assert_eq!(Wishes::of(&View::default(), now), Wishes { now, ..Wishes::default() });
     }
 }

@@ -22,7 +22,7 @@ impl Rehearsal {
                 *other != region && (ox - x).abs() <= 1 && (oz - z).abs() <= 1
             };
             let neighbours = (0..regions).filter(near).map(RegionId).collect();
-            Plot { region: RegionId(region), middle: (x as u32, z as u32), neighbours }
+            Plot { region: RegionId(region), middle: (x as u32, z as u32), neighbours, pool: 0 }
         };
         let (plots, nodes) = ((0..regions).map(plot).collect(), (1..=nodes).collect());
         let (plan, moves) = Default::default();
@@ -42,7 +42,12 @@ impl Rehearsal {
             let kept = self.plan.of.iter().filter(|(_, node)| lives(node));
             let kept = kept.map(|(region, node)| (RegionId(*region), *node)).collect();
             let drained = drained.into_iter().collect();
-            let plan = next(&self.plan, (&sites, &drained), (&self.plots, &kept), is_settled);
+            let plan = next(
+                &self.plan,
+                (&sites, &Pools::default(), &drained),
+                (&self.plots, &kept),
+                is_settled,
+            );
             for (region, node) in &plan.of {
                 if self.plan.of.get(region).is_some_and(|before| before != node) {
                     *self.moves.entry(RegionId(*region)).or_default() += 1;

@@ -1,0 +1,114 @@
+//! Scenes that ask for nodes with labels, and ground that operators reserve.
+
+use std::collections::BTreeMap;
+
+use purview_server::node::reservations::Reserve;
+
+use super::*;
+
+/// A node with labels. The city wants one node with its label; the wood runs anywhere.
+async fn labelled(name: &str, store: &Embedded, labels: &str) -> ClusterProcess {
+    let text = format!(
+        "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+         [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"2s\"\nlabels = [{labels}]\n\
+         [[scene]]\nname = \"city\"\nwidth = \"2048m\"\ndepth = \"1024m\"\nregion = [1, 1]\n\
+         nodes = {{ labels = [\"map=city\"], max = 1 }}\n\
+         [[scene]]\nname = \"wood\"\nwidth = \"2048m\"\ndepth = \"1024m\"\nregion = [1, 1]\n"
+    );
+    let config = Config::parse(&text).unwrap();
+    let store = Arc::new(store.another());
+    ClusterProcess::join(&config, REGIONS, Tokens::dev(), store, None, runtime()).await.unwrap()
+}
+
+async fn view_of(store: &Embedded) -> View {
+    match store.another().watch().next().await {
+        Some(Ok(Event::Snapshot(view))) => view,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// How many regions of each scene each node has.
+type Counts = BTreeMap<(String, String), usize>;
+
+async fn counts(store: &Embedded) -> Counts {
+    let mut counts = Counts::new();
+    for (key, owner) in view_of(store).await.owners {
+        *counts.entry((key.scene, owner.node)).or_default() += 1;
+    }
+    counts
+}
+
+/// Waits until the nodes have so many regions of the scenes: scene, node, regions.
+async fn come_to(store: &Embedded, what: &str, want: &[(&str, &str, usize)]) {
+    let begin = Instant::now();
+    let name = |(scene, node, n): &(&str, &str, usize)| (((*scene).into(), (*node).into()), *n);
+    let want: Counts = want.iter().map(name).collect();
+    loop {
+        let now = counts(store).await;
+        if now == want {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE, "timed out: {what}: {now:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn west(nodes: usize, time: Duration) -> Reserve {
+    Reserve { scene: "wood".into(), area_m: [0, 0, 600, 1_024], nodes, time }
+}
+
+#[test]
+fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        // Without a node of its own the city runs elsewhere.
+        let plain = labelled("plain", &store, "").await;
+        come_to(&store, "one node", &[("city", "plain", 8), ("wood", "plain", 8)]).await;
+        // Its node comes: all of the city moves there, and nothing else has to.
+        let first = labelled("first", &store, "\"map=city\"").await;
+        let shared = [("city", "first", 8), ("wood", "plain", 8)];
+        come_to(&store, "the city's node", &shared).await;
+        // Another of its nodes is one too many for the city, and takes a share of the wood.
+        let second = labelled("second", &store, "\"map=city\", \"fast=yes\"").await;
+        let even = [("city", "first", 8), ("wood", "plain", 4), ("wood", "second", 4)];
+        come_to(&store, "a share", &even).await;
+        let orders = plain.orders();
+        let of_city = orders.owned_by("first")[0].0.region;
+        let refused = orders.move_region(RegionId(of_city), "plain").await.unwrap_err();
+        assert!(matches!(refused, OrderError::NotInPool { .. }), "{refused}");
+        assert!(refused.to_string().ends_with("the scene wants label map=city"), "{refused}");
+        // Four of the wood's eight regions meet the ground: the node with fewest regions gets them, and nothing else.
+        let nodes = orders.reserve(&west(1, Duration::from_secs(3_600))).await.unwrap();
+        assert_eq!(nodes, ["plain"]);
+        let begin = Instant::now();
+        let of_plain =
+            || -> Vec<u32> { orders.owned_by("plain").iter().map(|(key, _)| key.region).collect() };
+        while of_plain() != [8, 9, 12, 13] {
+            assert!(begin.elapsed() < PATIENCE, "{:?}", of_plain());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        come_to(&store, "the reserved ground", &even).await;
+        for (wish, part) in [
+            (west(1, Duration::from_secs(9)), "reserved already"),
+            (Reserve { area_m: [1_100, 0, 1_200, 9], ..west(2, PATIENCE) }, "want 1 to 1"),
+            (Reserve { area_m: [9_000, 0, 9_999, 9], ..west(1, PATIENCE) }, "2048 x 1024 m"),
+            (Reserve { scene: "moon".into(), ..west(1, PATIENCE) }, "no scene \"moon\""),
+        ] {
+            let refused = orders.reserve(&wish).await.unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
+        // It ends, and what is shared out is even. Another one has nodes, although all else has only one then.
+        assert_eq!(orders.reserve(&west(1, Duration::ZERO)).await.unwrap(), nodes);
+        assert_eq!(orders.reserve(&west(1, Duration::ZERO)).await.unwrap(), [""; 0]);
+        come_to(&store, "an even share", &even).await;
+        assert_eq!(orders.reserve(&west(1, Duration::from_secs(3_600))).await.unwrap(), nodes);
+        second.stop().await;
+        let left = [("city", "first", 8), ("wood", "first", 4), ("wood", "plain", 4)];
+        come_to(&store, "two nodes", &left).await;
+        for node in [first, plain] {
+            node.stop().await;
+        }
+        outer.shutdown_background();
+    });
+}
