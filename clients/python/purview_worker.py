@@ -79,7 +79,7 @@ class Worker:
     def on_acted(self, entity, act): "An entity of the region has acted; None: it is in no region of this worker by now."
     def on_refused(self, given, refusal): "A command was refused, perhaps again; `given` is None if it was given long ago."
     def on_undone(self, given): "A command has not counted, or was undone by a crash; its action is told again."
-    def on_question(self, subject, claims, question): "Whether a player may come: None, or why it may not."
+    def on_question(self, subject, claims, question): "Whether a player may come: None, why it may not, or the number of the plane that it enters."
     def on_tick(self, region): "All that has changed in a region was told."
 
     # What a game calls, in one of the methods above.
@@ -175,7 +175,11 @@ class Worker:
 
     def take_question(self, question):
         why = self.on_question(question.subject, unpacked(question.claims), question)
-        verdict = pb.Verdict(question=question.question, allow=why is None, reason=why or "")
+        verdict = pb.Verdict(question=question.question, allow=not isinstance(why, str))
+        if isinstance(why, str):
+            verdict.reason = why
+        elif why is not None:
+            verdict.plane = why
         self.requests.put(pb.Request(verdict=verdict))
 
     def take_ids(self, block):

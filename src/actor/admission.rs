@@ -29,8 +29,9 @@ pub type Reason = String;
 /// Longest reason, bytes.
 pub const LONGEST_REASON: usize = 128;
 
-/// An answer that may take a while.
-pub type Answer = BoxFuture<'static, Result<(), Reason>>;
+/// An answer that may take a while: the player may come, into the plane that the game names or the one of
+/// [`Visitor::to`], or why it may not.
+pub type Answer = BoxFuture<'static, Result<Option<Plane>, Reason>>;
 
 /// Decides whether players may come.
 pub trait Admission: Debug + Send + Sync {

@@ -293,6 +293,37 @@ fn automatic_joins_fill_one_line_after_the_other() {
 }
 
 #[test]
+fn a_player_of_a_line_of_too_many_enters_another_with_its_next_teleport() {
+    play(async || {
+        for lines_yield in [false, true] {
+            let city = SceneSpec { lines: 3, line_capacity: 5, lines_yield, ..meadow() };
+            let mut s = Stage::new(vec![city]);
+            let mut all = Vec::new();
+            for _ in 0..6 {
+                all.push(s.enter("meadow", None, 1_500, 1_500).await);
+                s.tick().await;
+            }
+            assert_eq!(s.places(0), [(0, 5), (1, 1)]);
+            for player in &all[..4] {
+                s.leave(*player).await;
+            }
+            s.rest().await;
+            // Two players are for one line. Nobody is moved, and those that come enter the first one.
+            assert_eq!(s.places(0), [(0, 1), (1, 1)]);
+            all.push(s.enter("meadow", None, 1_500, 1_500).await);
+            s.rest().await;
+            assert_eq!(s.places(0), [(0, 2), (1, 1)]);
+            s.teleport(all[5], None, None, (1_600, 1_600)).await;
+            s.steady_tick().await;
+            s.rest().await;
+            let left = if lines_yield { vec![(0, 3)] } else { vec![(0, 2), (1, 1)] };
+            assert_eq!(s.places(0), left);
+            assert_eq!(s.clients[all[5]].here().plane, Plane(i32::from(!lines_yield)));
+        }
+    });
+}
+
+#[test]
 fn clients_neither_choose_their_place_nor_teleport_unless_the_scene_says_so() {
     play(async || {
         let client_teleports = SceneSpec::default().client_teleports;

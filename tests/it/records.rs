@@ -282,7 +282,7 @@ impl LogicFactory for Choosy {
 impl Admission for Choosy {
     fn ask(&self, visitor: Visitor) -> Option<Answer> {
         self.0.lock().unwrap().push(visitor.to.pos);
-        let answer = if visitor.to.pos.x > 500 { Err("too far".into()) } else { Ok(()) };
+        let answer = if visitor.to.pos.x > 500 { Err("too far".into()) } else { Ok(None) };
         Some(ready(answer).boxed())
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Scenes {
 impl Scenes {
     pub(super) fn new(scenes: Vec<Arc<Scene>>) -> Scenes {
         let entry = |scene: Arc<Scene>| {
-            let lines = Mutex::new(Lines::new(scene.spec.lines, scene.spec.line_capacity));
+            let lines = Mutex::new(Lines::new(&scene.spec));
             (RwLock::new(Present { scene, former: Vec::new() }), lines)
         };
         let regions = RwLock::new(Some(Vec::new()));
@@ -149,7 +149,12 @@ impl Directory {
         }
     }
 
-    /// The lines of a scene with players and the first one with room, of `most` at most: each with its players in
+    /// Whether a plane is a line of too many: see [`Lines::is_closing`].
+    pub(in crate::actor) fn is_closing(&self, scene: SceneId, plane: Plane) -> bool {
+        self.scenes.lines(scene).is_some_and(|lines| lines.is_closing(plane))
+    }
+
+    /// The open lines of a scene and those with players, of `most` at most: each with its players in
     /// the whole cluster, as far as it is known here.
     pub fn open_lines(&self, scene: SceneId, most: usize) -> Vec<(Plane, u32)> {
         self.scenes.lines(scene).map(|lines| lines.open(most)).unwrap_or_default()

@@ -22,8 +22,16 @@ impl PlayerActor {
         let Some(answer) = answer else { return then(self, joining, ctx) };
         self.when(answer, ctx, move |answer, actor, ctx| match answer {
             Err(why) => actor.end_join(joining, Some(not_admitted(why)), ctx),
-            Ok(()) if !actor.session().awaits(&joining) => actor.end_join(joining, None, ctx),
-            Ok(()) => then(actor, joining, ctx),
+            Ok(_) if !actor.session().awaits(&joining) => actor.end_join(joining, None, ctx),
+            Ok(None) => then(actor, joining, ctx),
+            Ok(Some(plane)) => {
+                let mut joining = joining;
+                let led = actor.session().lead(&mut joining, plane);
+                match led {
+                    Ok(()) => then(actor, joining, ctx),
+                    Err(problem) => actor.end_join(joining, Some(problem), ctx),
+                }
+            }
         });
     }
 
@@ -44,12 +52,16 @@ impl PlayerActor {
         let answer = actix::fut::wrap_future::<_, Self>(answer);
         ctx.wait(answer.map(move |answer, actor: &mut Self, _| {
             let mut session = actor.session();
-            let target = answer.map(|()| target).map_err(|why| {
-                if target.takes_place {
-                    session.directory.give_back_line(target.to.scene, target.to.plane);
+            let target = match answer {
+                Ok(None) => Ok(target),
+                Ok(Some(plane)) => session.lead_to(target, plane),
+                Err(why) => {
+                    if target.takes_place {
+                        session.directory.give_back_line(target.to.scene, target.to.plane);
+                    }
+                    Err(not_admitted(why))
                 }
-                not_admitted(why)
-            });
+            };
             session.handle(PlayerInput::Said(Said::Teleport(seq, target)), None);
         }));
     }

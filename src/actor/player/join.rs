@@ -26,10 +26,11 @@ use super::login::SubjectClaim;
 use super::{PlayerActor, Session};
 use crate::actor::logins::SubjectTaken;
 use crate::actor::player_store::{ClaimOver, Claimed, Kept, NotClaimed, StoreAway};
-use crate::scene::EntityId;
-use crate::scene::Seq;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::player::{Arrival, Comeback, End, PlayerInput, Problem, Said, ScenePlane, State};
+use crate::scene::player::{
+    Arrival, Comeback, End, PlayerInput, Problem, Said, ScenePlane, State, TeleportTarget,
+};
+use crate::scene::{EntityId, Plane, Seq};
 use crate::wire::client::Join;
 
 /// Time between two attempts to claim a record that an entity holds.
@@ -45,6 +46,8 @@ pub(super) struct Joining {
     arrival: Arrival,
     /// The place in a line that was taken for it, until it is given back or goes to the machine.
     place: Option<ScenePlane>,
+    /// The plane that the game has named for it.
+    named: Option<Plane>,
     /// What was read before the claim.
     read: Option<Kept>,
     /// The entity that is asked to leave.
@@ -72,12 +75,13 @@ impl PlayerActor {
 
     /// Where the join leads is known: the join is checked, and the game is asked.
     fn check(&mut self, join: Join, read: Option<Kept>, ctx: &mut Context<Self>) {
-        let arrival = self.session().arrival(&join, read.as_ref(), None);
+        let arrival = self.session().arrival(&join, read.as_ref(), (None, None));
         match arrival {
             Ok(arrival) => {
                 self.session().is_joining = true;
                 let place = Some((arrival.to.scene, arrival.to.plane));
-                let joining = Joining { join, arrival, place, read, evicted: None, attempts: 0 };
+                let (named, evicted, attempts) = Default::default();
+                let joining = Joining { join, arrival, place, named, read, evicted, attempts };
                 self.ask_to_join(joining, ctx, Self::claim_subject);
             }
             Err(problem) => self.session().refuse_join(problem),
@@ -142,7 +146,8 @@ impl PlayerActor {
         let arrival = {
             let session = self.session();
             session.give_back(&mut joining);
-            session.arrival(&joining.join, kept.as_ref(), Some(joining.arrival.id))
+            let known = (Some(joining.arrival.id), joining.named);
+            session.arrival(&joining.join, kept.as_ref(), known)
         };
         let arrival = match arrival {
             Ok(arrival) => arrival,
@@ -293,6 +298,19 @@ impl Joining {
     /// The entity, and where it goes.
     pub(super) fn arrival(&self) -> &Arrival {
         &self.arrival
+    }
+}
+
+impl Session {
+    /// The game names a plane for a join, which has a place in another one.
+    pub(super) fn lead(&self, joining: &mut Joining, plane: Plane) -> Result<(), Problem> {
+        joining.named = Some(plane);
+        let place = (joining.arrival.to, joining.place.take().is_some());
+        let (to, takes_place) = place;
+        let target = self.lead_to(TeleportTarget { to, takes_place }, plane)?;
+        joining.arrival.to = target.to;
+        joining.place = Some((target.to.scene, target.to.plane));
+        Ok(())
     }
 }
 

@@ -37,7 +37,8 @@ pub struct Login {
     pub claims: Bytes,
 }
 
-/// Planes beside the lines that a client may enter.
+/// Planes beside the lines that a client may enter; and the line that its automatic joins enter, the first of a scene
+/// that is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Planes {
     /// All.
@@ -142,6 +143,15 @@ impl Credentials {
     /// Whether the token names a plane of this scene.
     pub(super) fn may_enter(&self, scene: &str, plane: Plane) -> bool {
         self.login.planes.have(scene, plane)
+    }
+
+    /// The planes of this scene that the token lists.
+    pub(super) fn planes_of<'a>(&'a self, scene: &'a str) -> impl Iterator<Item = Plane> + 'a {
+        let listed = match &self.login.planes {
+            Planes::Any => &[][..],
+            Planes::Listed(listed) => listed,
+        };
+        listed.iter().filter(move |(name, _)| name == scene).map(|(_, plane)| *plane)
     }
 
     /// Judges a hello; the error ends the session.

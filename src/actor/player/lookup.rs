@@ -43,12 +43,13 @@ impl Session {
     }
 
     /// Where a client that joins appears; a place in a line is taken for it.
-    /// `kept` is what is kept of the player, and `id` its number, if it has one already.
+    /// `kept` is what is kept of the player, `id` its number, if it has one already, and `named` the plane that the
+    /// game has named for it.
     pub(super) fn arrival(
         &self,
         join: &Join,
         kept: Option<&Kept>,
-        id: Option<EntityId>,
+        (id, named): (Option<EntityId>, Option<Plane>),
     ) -> Result<Arrival, Problem> {
         let Some(scene) = self.directory.scene_named(&join.scene) else {
             return Err(Problem::UnknownScene(join.scene.clone()));
@@ -71,8 +72,10 @@ impl Session {
         let room = |plane: &Plane| {
             is_line(&scene, *plane)
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
+                && !self.yields(&scene, *plane)
         };
-        let plane = join.plane.or_else(|| last.map(|last| last.place.plane).filter(room));
+        let chosen = named.or(join.plane).or_else(|| self.line_of_token(&scene));
+        let plane = chosen.or_else(|| last.map(|last| last.place.plane).filter(room));
         let plane = self.directory.take_line(scene.id, plane).ok_or_else(|| no_room(&scene))?;
         let give_back = |_: &Problem| self.directory.give_back_line(scene.id, plane);
         let region = region_at(&scene, plane, pos).inspect_err(give_back)?;
@@ -108,7 +111,11 @@ impl Session {
         from.iter().chain([&scene]).try_for_each(|scene| may_teleport(scene))?;
         is_on_map(&scene, teleport.pos)?;
         let stays = |(there, plane): &ScenePlane| {
-            *there == scene.id && teleport.plane.is_none_or(|wanted| wanted == *plane)
+            *there == scene.id
+                && match teleport.plane {
+                    Some(wanted) => wanted == *plane,
+                    None => !self.yields(&scene, *plane),
+                }
         };
         let (plane, takes_place) = match here.filter(stays) {
             Some((_, plane)) => (plane, false),
@@ -116,7 +123,8 @@ impl Session {
                 if let Some(plane) = teleport.plane {
                     self.may_enter(&scene, plane)?;
                 }
-                let taken = self.directory.take_line(scene.id, teleport.plane);
+                let chosen = teleport.plane.or_else(|| self.line_of_token(&scene));
+                let taken = self.directory.take_line(scene.id, chosen);
                 (taken.ok_or_else(|| no_room(&scene))?, true)
             }
         };
@@ -127,6 +135,40 @@ impl Session {
         })?;
         let to = Destination { scene: scene.id, region, plane, pos: scene.on_ground(teleport.pos) };
         Ok(TeleportTarget { to, takes_place })
+    }
+
+    /// The game names a plane for a teleport, which has a place in another one.
+    pub(super) fn lead_to(
+        &self,
+        target: TeleportTarget,
+        plane: Plane,
+    ) -> Result<TeleportTarget, Problem> {
+        let TeleportTarget { to, takes_place } = target;
+        if to.plane == plane {
+            return Ok(target);
+        }
+        if takes_place {
+            self.directory.give_back_line(to.scene, to.plane);
+        }
+        let unknown = || Problem::UnknownScene(String::new());
+        let scene = self.directory.scene(to.scene).ok_or_else(unknown)?;
+        let region = region_at(&scene, plane, to.pos)?;
+        let takes_place = self.player.place() != Some((to.scene, plane));
+        if takes_place {
+            self.directory.take_line(to.scene, Some(plane));
+        }
+        Ok(TeleportTarget { to: Destination { region, plane, ..to }, takes_place })
+    }
+
+    /// Whether players leave a plane with their next teleport or login.
+    fn yields(&self, scene: &Scene, plane: Plane) -> bool {
+        scene.spec.lines_yield && self.directory.is_closing(scene.id, plane)
+    }
+
+    /// The first line of a scene that the token names: where automatic joins go.
+    fn line_of_token(&self, scene: &Scene) -> Option<Plane> {
+        let is_line = |plane: &Plane| is_line(scene, *plane);
+        self.credentials.planes_of(&scene.spec.name).find(is_line)
     }
 
     /// Whether the client may choose a plane.

@@ -266,7 +266,7 @@ pub struct TeleportTarget {
 pub struct SceneLines {
     /// The scene.
     pub scene: SceneId,
-    /// Lines with players, and the first one with room, each with its players.
+    /// The open lines, and those with players, each with its players.
     pub open: Vec<(Plane, u32)>,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::RwLockReadGuard;
-use purview::actor::admission::{Admission, Answer, Visitor};
+use purview::actor::admission::{Admission, Answer, Reason, Visitor};
 use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 
@@ -27,6 +27,14 @@ fn is_asked(limits: &Limits, visitor: &Visitor) -> bool {
     }
 }
 
+/// What a worker answers, see [`Answer`].
+pub(super) type Decided = Result<Option<Plane>, Reason>;
+
+/// An answer by its fields.
+pub(super) fn answer(allow: bool, plane: Option<Plane>, reason: Reason) -> Decided {
+    if allow { Ok(plane) } else { Err(reason) }
+}
+
 impl Admission for Hub {
     fn ask(&self, visitor: Visitor) -> Option<Answer> {
         let limits = self.limits;
@@ -34,7 +42,7 @@ impl Admission for Hub {
             return None;
         }
         let policy = match limits.admits_unanswered {
-            true => Ok(()),
+            true => Ok(None),
             false => Err("the game does not answer; try again".to_owned()),
         };
         let fits = |worker: &Arc<Worker>| {
@@ -84,13 +92,14 @@ impl Admission for Hub {
 impl Hub {
     /// A worker of this process answers a question, perhaps of another process.
     pub(super) fn decided(&self, worker: u64, verdict: proto::Verdict) {
-        let proto::Verdict { question, allow, reason } = verdict;
+        let proto::Verdict { question, allow, reason, plane } = verdict;
+        let plane = plane.map(Plane);
         let process = question >> COUNT_BITS;
         let here = self.directory().map_or(0, |directory| directory.process());
         if process == here {
-            return self.take_answer(question, worker, allow, reason);
+            return self.take_answer(question, worker, answer(allow, plane, reason));
         }
-        let message = WorkerMsg::Verdict { question, worker, allow, reason };
+        let message = WorkerMsg::Verdict { question, worker, allow, plane, reason };
         if let Some(links) = self.links.get() {
             // The question ends unanswered.
             let _lost = links.tell_workers(process, message).is_err();
@@ -98,11 +107,10 @@ impl Hub {
     }
 
     /// A question of this process is answered.
-    pub(super) fn take_answer(&self, question: u64, worker: u64, allow: bool, reason: String) {
+    pub(super) fn take_answer(&self, question: u64, worker: u64, answer: Decided) {
         if let Some(worker) = self.worker(worker) {
             worker.set_answered(true);
         }
-        let answer = if allow { Ok(()) } else { Err(reason) };
         self.questions.answer(question, worker, answer);
     }
 }
@@ -273,14 +281,14 @@ mod tests {
         for question in 1..20 {
             let answer = ask(&hub);
             assert_eq!((was_asked(&hung), was_asked(&other)), (false, true));
-            hub.take_answer(question, other.id, true, String::new());
-            assert_eq!(answer.await, Ok(()));
+            hub.take_answer(question, other.id, Ok(Some(Plane(3))));
+            assert_eq!(answer.await, Ok(Some(Plane(3))));
         }
         // It is tried again after a while, and at once when it has answered after all.
         tokio::time::advance(Duration::from_secs(60)).await;
         assert!(ask(&hub).await.is_err());
         assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
-        hub.take_answer(20, hung.id, true, String::new());
+        hub.take_answer(20, hung.id, Ok(None));
         drop(ask(&hub));
         assert_eq!((was_asked(&hung), was_asked(&other)), (true, false));
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
-use purview::actor::admission::Reason;
 use tokio::sync::oneshot;
+
+use super::admission::Decided;
 
 /// Bits of a question's number that count; those above are the process that asks.
 pub const COUNT_BITS: u32 = 32;
 
-type Waiting = HashMap<u64, (u64, oneshot::Sender<Result<(), Reason>>)>;
+type Waiting = HashMap<u64, (u64, oneshot::Sender<Decided>)>;
 
 /// Questions that are not answered yet.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    pub fn open(&self, process: u64, worker: u64) -> (u64, oneshot::Receiver<Result<(), Reason>>) {
+    pub fn open(&self, process: u64, worker: u64) -> (u64, oneshot::Receiver<Decided>) {
         let count = self.asked.fetch_add(1, Relaxed) & ((1 << COUNT_BITS) - 1);
         let number = process << COUNT_BITS | count;
         let (tell, told) = oneshot::channel();
@@ -36,7 +37,7 @@ impl Questions {
     }
 
     /// Only the worker that was asked may answer.
-    pub fn answer(&self, number: u64, worker: u64, answer: Result<(), Reason>) {
+    pub fn answer(&self, number: u64, worker: u64, answer: Decided) {
         let mut waiting = self.waiting.lock();
         if waiting.get(&number).is_some_and(|(asked, _)| *asked == worker)
             && let Some((_, tell)) = waiting.remove(&number)
@@ -71,9 +72,9 @@ mod tests {
         assert_eq!(number >> COUNT_BITS, 5);
         questions.answer(number, 78, Err("no".into()));
         assert!(told.try_recv().is_err());
-        questions.answer(number, 77, Ok(()));
+        questions.answer(number, 77, Ok(None));
         questions.answer(number, 77, Err("no".into()));
-        assert_eq!(told.try_recv(), Ok(Ok(())));
+        assert_eq!(told.try_recv(), Ok(Ok(None)));
         assert!(questions.waiting.lock().is_empty());
     }
 

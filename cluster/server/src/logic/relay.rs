@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use purview::wire::peer::{WorkerAnswer, WorkerGot, WorkerMsg, WorkerNotice};
 
+use super::admission::answer;
 use super::hub::{Hub, Inbound};
 use super::stream::is_name_of_worker;
 use super::worker::Worker;
@@ -172,8 +173,10 @@ impl TakeWorkerMsg for Hub {
                 let worker = self.own_worker(asked.worker);
                 let _asked = worker.is_some_and(|worker| worker.ask(*asked));
             }
-            WorkerMsg::Verdict { question, worker, allow, reason } if self.is_of(worker, from) => {
-                self.take_answer(question, worker, allow, reason);
+            WorkerMsg::Verdict { question, worker, allow, plane, reason }
+                if self.is_of(worker, from) =>
+            {
+                self.take_answer(question, worker, answer(allow, plane, reason));
             }
             // Of a worker that is not known here, or not any more.
             WorkerMsg::Answer(_) | WorkerMsg::Got(_) | WorkerMsg::Verdict { .. } => {}

@@ -86,7 +86,7 @@ pub fn workers() -> Vec<(String, PeerMsg)> {
         ("refused", WorkerMsg::Refused { worker, region, response }),
         ("got", WorkerMsg::Got(got)),
         ("ask", WorkerMsg::Ask(Box::new(asked()))),
-        ("verdict", WorkerMsg::Verdict { question, worker, allow: false, reason }),
+        ("verdict", WorkerMsg::Verdict { question, worker, allow: false, plane: None, reason }),
     ];
     let message = |(name, msg): (&str, _)| (name.to_owned(), PeerMsg::Worker(Box::new(msg)));
     all.map(message).into()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use purview::actor::admission::{Admission, Answer, Visitor};
 use purview::actor::logic::LogicFactory;
+use purview::actor::player::Planes;
 use purview::scene::region::GameLogic;
 use purview::scene::{Plane, Pos, RegionId, Scene, SceneId};
 use purview::wire::ErrorCode;
@@ -62,8 +63,9 @@ impl Admission for Choosy {
     fn ask(&self, visitor: Visitor) -> Option<Answer> {
         let answer = match visitor.account.subject() {
             "bob" => Err("not today".to_owned()),
+            "cid" => Ok(Some(Plane(if visitor.jumps { 7 } else { 2 }))),
             _ if visitor.jumps && visitor.to.plane == Plane(7) => Err("not there".to_owned()),
-            _ => Ok(()),
+            _ => Ok(None),
         };
         Some(async move { answer }.boxed())
     }
@@ -88,12 +90,47 @@ fn rules_inside_the_server_are_asked() {
             let (told, _) = jump(&mut ann, plane).await.expect_err("it may not");
             assert_eq!(told, code, "plane {plane}");
         }
-        jump(&mut ann, 8).await.expect("it is open for her");
+        assert_eq!(jump(&mut ann, 8).await, Ok(Plane(8)), "it is open for her");
     });
 }
 
-/// A player's client takes it to a plane; the answer of the server.
-pub async fn jump(player: &mut Client, plane: i32) -> Result<(), (ErrorCode, String)> {
+/// Where a subject finds itself that joins without a plane.
+async fn line_of(reach: &Reach, subject: &str, planes: &Planes) -> (Client, Plane) {
+    let token = Tokens::dev().mint_for(subject, Some(PATIENCE), planes).expect("a token");
+    let url = reach.url().expect("a listener for clients");
+    let mut client = Client::connect(&url, &token).await.expect("a session");
+    let joined = client.join(join_at("wood", Pos::ground(5_000, 5_000))).await;
+    (client, joined.expect("it may come").plane)
+}
+
+#[test]
+fn a_player_enters_the_line_that_its_token_or_the_game_names() {
+    let config = Config::parse(CONFIG).expect("a configuration");
+    let rules: Arc<dyn LogicFactory> = Arc::new(Choosy);
+    let server = Background::start_with(config, Tokens::dev(), Some(rules)).expect("a server");
+    let reach = server.reach();
+    runtime().block_on(async {
+        let listed = |line| Planes::Listed(vec![("moon".into(), Plane(1)), ("wood".into(), line)]);
+        let (_eve, plane) = line_of(reach, "eve", &Planes::default()).await;
+        assert_eq!(plane, Plane(0));
+        // The line of its party, and then a plane that is none of the lines, which it enters only if it asks for it.
+        let (_fay, plane) = line_of(reach, "fay", &listed(Plane(3))).await;
+        assert_eq!(plane, Plane(3));
+        let (_gil, plane) = line_of(reach, "gil", &listed(Plane(77))).await;
+        assert_eq!(plane, Plane(0));
+        let (mut cid, plane) = line_of(reach, "cid", &listed(Plane(3))).await;
+        assert_eq!(plane, Plane(2), "the game's word counts more");
+        assert_eq!(jump(&mut cid, 8).await.map_err(|(code, _)| code), Err(ErrorCode::PrivatePlane));
+        assert_eq!(jump(&mut cid, 1).await, Ok(Plane(7)));
+        // Places are counted where the players are.
+        let lines = cid.lines("wood").await.expect("an answer").lines;
+        let lines: Vec<_> = lines.iter().map(|line| (line.plane.0, line.players)).collect();
+        assert_eq!(lines, [(0, 2), (3, 1)]);
+    });
+}
+
+/// A player's client takes it to a plane; where the server lets it appear.
+pub async fn jump(player: &mut Client, plane: i32) -> Result<Plane, (ErrorCode, String)> {
     player.teleport(None, Some(Plane(plane)), Pos::ground(5_000, 5_000)).await.unwrap();
     loop {
         match player.next().await.expect("the session goes on") {
@@ -102,15 +139,15 @@ pub async fn jump(player: &mut Client, plane: i32) -> Result<(), (ErrorCode, Str
                 assert!(frame.refused.is_empty(), "{:?}", frame.refused);
             }
             purview_client::Event::Joined(joined) => {
-                assert_eq!(joined.plane, Plane(plane));
-                return Ok(());
+                return Ok(joined.plane);
             }
             _ => {}
         }
     }
 }
 
-/// A worker that answers: subjects that begin with `a` may come, and jump to planes that are even.
+/// A worker that answers: subjects that begin with `a` may come, and jump to planes that are even. It names plane 3 for
+/// `abe`.
 pub async fn doorkeeper(at: Address) {
     let open = proto::Open { answers: true, ..open("door") };
     let mut worker = Worker::new(Stream::begin(&at, open).await.expect("a session"));
@@ -120,7 +157,9 @@ pub async fn doorkeeper(at: Address) {
             let may_jump = !question.jumps || question.plane % 2 == 0;
             let allow = question.subject.starts_with('a') && may_jump;
             let reason = if allow { String::new() } else { "closed".to_owned() };
-            let verdict = proto::Verdict { question: question.question, allow, reason };
+            let plane = (question.subject == "abe").then_some(3);
+            let question = question.question;
+            let verdict = proto::Verdict { question, allow, reason, plane };
             let message = proto::request::Message::Verdict(verdict);
             worker.stream.send_raw(message).await.expect("the stream is open");
         }
@@ -137,6 +176,8 @@ fn a_worker_is_asked_and_without_an_answer_the_policy_counts() {
         assert_eq!(code, ErrorCode::NotAdmitted);
         let keeper = tokio::spawn(doorkeeper(address(reach)));
         while join(reach, "ann", None).await.is_err() {}
+        let (_abe, plane) = line_of(reach, "abe", &Planes::default()).await;
+        assert_eq!(plane, Plane(3));
         let (code, why) = join(reach, "bob", None).await.expect_err("bob is refused");
         assert_eq!(code, ErrorCode::NotAdmitted);
         assert!(why.ends_with("closed"), "{why}");

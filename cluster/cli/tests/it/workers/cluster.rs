@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::System;
-use purview::scene::Epoch;
+use purview::scene::{Epoch, Plane};
 use purview::wire::ErrorCode;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
@@ -239,7 +239,7 @@ fn a_worker_of_another_process_is_asked_about_joins_and_jumps_and_without_it_the
         };
         assert_eq!(code, ErrorCode::NotAdmitted);
         assert!(why.ends_with("closed"), "{why}");
-        jump(&mut ann, 1_000).await.expect("it is even");
+        assert_eq!(jump(&mut ann, 1_000).await, Ok(Plane(1_000)), "it is even");
         // Nobody answers any more: the policy counts.
         keeper.abort();
         let late = loop {
