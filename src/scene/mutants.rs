@@ -63,6 +63,8 @@ pub enum Mutant {
     NoFence,
     /// A migrating region resumes before all marks have arrived.
     NoMarks,
+    /// A region arrives before its new process has heard of migrations that the old one knew.
+    MovesUnheard,
     /// A region starts empty after its owner's death.
     StartsEmpty,
     /// Sessions are not told that a region has a new owner.
@@ -200,7 +202,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 53] = [
+pub const ALL: [Mutant; 54] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -225,6 +227,7 @@ pub const ALL: [Mutant; 53] = [
     Mutant::ReceivedTwice,
     Mutant::NoFence,
     Mutant::NoMarks,
+    Mutant::MovesUnheard,
     Mutant::StartsEmpty,
     Mutant::OwnerUntold,
     Mutant::NewcomersMute,

@@ -111,6 +111,17 @@ pub struct Mark {
     pub sessions: bool,
 }
 
+/// A migration that the sender knows of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownMove {
+    /// The region.
+    pub region: RegionId,
+    /// The epoch under which its old process owned it.
+    pub epoch: Epoch,
+    /// The new process.
+    pub to: u64,
+}
+
 /// The messages of a region's migration. The *old* process owns the region until it has frozen it,
 /// the *new* process from its lease on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -142,6 +153,10 @@ pub enum MoveMsg {
         snapshot: Bytes,
         /// The actor's state.
         actor_state: ActorState,
+        /// Other regions' migrations of which the new process must have heard before: the region has sent messages to their
+        /// new processes.
+        #[serde(default)]
+        moves: Vec<KnownMove>,
     },
     /// Old to all, on both channels: the region sends nothing more from here, and lives there.
     Moved {

@@ -10,8 +10,8 @@ mod snapshot;
 mod workers;
 
 pub use messages::{
-    ActorState, MAX_PEER_MEMORY, MAX_PEER_MSG, Mark, MoveMsg, PEER_VERSION, PEER_VERSION_MIN,
-    PeerError, PeerMsg, decode, encode, encode_frames, speaker,
+    ActorState, KnownMove, MAX_PEER_MEMORY, MAX_PEER_MSG, Mark, MoveMsg, PEER_VERSION,
+    PEER_VERSION_MIN, PeerError, PeerMsg, decode, encode, encode_frames, speaker,
 };
 pub use snapshot::{
     MAX_SNAPSHOT, MAX_SNAPSHOT_MEMORY, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError,

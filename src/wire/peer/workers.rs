@@ -50,10 +50,11 @@ pub enum WorkerMsg {
         worker: u64,
         /// Whether the player may come.
         allow: bool,
-        /// Into which plane; `None`: the one of the question.
-        plane: Option<Plane>,
         /// Why it may not.
         reason: String,
+        /// Into which plane it comes; `None`: the one of the question.
+        #[serde(default)]
+        plane: Option<Plane>,
     },
 }
 

@@ -447,10 +447,11 @@ fn moves() -> Vec<MoveMsg> {
         notices: vec![(SESSION, notices().swap_remove(1))],
     };
     let snapshot = Bytes::from_static(b"PVRS");
+    let moves = vec![peer::KnownMove { region: RegionId(5), epoch, to: 9 }];
     vec![
         MoveMsg::Prepare { region, epoch },
         MoveMsg::Ready { region, epoch },
-        MoveMsg::Cargo { region, epoch, waits: vec![mark], snapshot, actor_state },
+        MoveMsg::Cargo { region, epoch, waits: vec![mark], moves, snapshot, actor_state },
         MoveMsg::Moved { region, epoch, to: 9 },
         MoveMsg::Marked { region, mark },
         MoveMsg::Passed { region, epoch, input: Input::Leave(ID) },

@@ -16,13 +16,14 @@ use purview_lab::sim::schedule::Schedule;
 
 /// Bugs that no run is known to find, most of which were found by one seed of thousands before the numbers of entities
 /// came from joins: a test beside the protocol notices each.
-const BY_TESTS: [(Mutant, &str); 12] = [
+const BY_TESTS: [(Mutant, &str); 13] = [
     (Mutant::NowhereLost, "tests/it/departing.rs"),
     (Mutant::AnyEpoch, "tests/it/failover.rs"),
     (Mutant::LateHandoff, "tests/it/failover.rs"),
     (Mutant::HandedTwice, "tests/it/failover.rs"),
     (Mutant::OwnerPassedOver, "src/scene/player/tests/resumption.rs"),
     (Mutant::RunsTwice, "cluster/server/src/node/migration/tests.rs"),
+    (Mutant::MovesUnheard, "cluster/server/src/node/migration/tests.rs"),
     (Mutant::AheadSilent, "src/scene/region/border/inbound.rs"),
     (Mutant::ThresholdOutdated, "src/scene/region/border/inbound.rs"),
     (Mutant::AskedEarly, "tests/it/failover.rs"),

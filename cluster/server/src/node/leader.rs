@@ -1,10 +1,10 @@
-//! What the leader decides: which node each region is meant for, and which region moves next. Nodes
+//! What the leader decides: which node each region is meant for, and which regions move now. Nodes
 //! do the rest: they claim regions without an owner, and hand over regions that must move.
 //!
 //! Both are values of the store, written by compare-and-swap, so that a leader that is none any more
 //! changes nothing, and the next one goes on where it was.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use super::layout_change::{Change, is_changing, record_of};
 use super::maps::Maps;
-use super::placement::{Plot, plots};
-use super::plan::{MOVE, Move, PLAN, Plan, drained, move_of, plan_of, sites};
+use super::placement::{Plot, Site, plots};
+use super::plan::{MOVES, Move, PLAN, Plan, drained, moves_of, plan_of, sites};
 use super::pools::Pools;
 use super::reservations::reservations;
 use super::sharing;
 use super::values::{change, put};
 use crate::executor::Executor;
-use crate::storage::{Incarnation, LeaseError, Leases, Owner, Revision, View};
+use crate::storage::{Incarnation, LeaseError, Leases, Owner, View};
 
 /// After a node came, how long the leader waits for others before it plans: what starts together is
 /// planned together.
@@ -46,8 +46,8 @@ pub(super) struct Planner {
     /// Once no node has come for so long, regions are shared out in any case.
     settles: Duration,
     changes: Change,
-    /// The move that was seen last, and since when.
-    watched: Option<(Revision, Instant)>,
+    /// The moves that are under way, and since when.
+    watched: BTreeMap<Move, Instant>,
     failed: Failed,
 }
 
@@ -90,7 +90,7 @@ impl Planner {
             maps,
             settles,
             changes: Change::default(),
-            watched: None,
+            watched: BTreeMap::new(),
             failed: Failed::default(),
         }
     }
@@ -157,15 +157,20 @@ impl Planner {
             .filter(|(key, _)| self.maps.knows(key))
             .map(|(key, owner)| (RegionId(key.region), owner.clone()))
             .collect();
-        let result = match self.plan(view, &owners, quiet >= self.settles).await {
-            // A move that is under way ends before a map changes, and none begins.
+        let sites = sites(view);
+        let reserved = reservations(view, self.executor.time_of_day());
+        let pools = Pools::new((view, &sites), &self.maps.scenes(), &reserved);
+        let plots = self.plots(view, &pools);
+        let is_settled = quiet >= self.settles;
+        let result = match self.plan(view, (&sites, &pools, &plots), &owners, is_settled).await {
+            // Moves that are under way end before a map changes, and none begins.
             Ok(()) if is_changing(view, &self.maps) => {
-                match self.next_move(view, &owners, false).await {
+                match self.next_moves(view, &owners, &plots, false).await {
                     Ok(()) => self.changes.lead(&*self.store, &self.maps, view, now).await,
                     error => error,
                 }
             }
-            Ok(()) => self.next_move(view, &owners, true).await,
+            Ok(()) => self.next_moves(view, &owners, &plots, true).await,
             error => error,
         };
         if let Err(error) = result {
@@ -177,23 +182,21 @@ impl Planner {
     async fn plan(
         &self,
         view: &View,
+        (sites, pools, all): (&[Site<u64>], &Pools, &[Plot<RegionId>]),
         owners: &HashMap<RegionId, Owner>,
         is_settled: bool,
     ) -> Result<(), LeaseError> {
         let old = plan_of(view);
-        let sites = sites(view);
         let lives = |node: &u64| sites.iter().any(|site| site.node == *node);
         let meant = |region: RegionId| {
             let meant = old.of.get(&region.0).copied().filter(lives);
             let owner = || owners.get(&region).map(|o| o.incarnation.0).filter(lives);
             meant.or_else(owner)
         };
-        let reserved = reservations(view, self.executor.time_of_day());
-        let pools = Pools::new((view, &sites), &self.maps.scenes(), &reserved);
         for scene in &pools.without {
             purview::log_limited!(warn, scene, "no node fits scene.nodes; others run its regions");
         }
-        let (all, parents) = (self.plots(view, &pools), self.parents(view));
+        let parents = self.parents(view);
         // A part that is cut off stays at first on its node, with all its entities.
         let stable = |plot: &Plot<RegionId>| {
             let at_parent = || meant(*parents.get(&plot.region)?);
@@ -214,22 +217,31 @@ impl Planner {
         Ok(())
     }
 
-    /// One region at a time moves to where it is meant to be.
-    async fn next_move(
+    /// Regions move to where they are meant to be, at the same time those that share no neighbour and no pair of nodes.
+    async fn next_moves(
         &mut self,
         view: &View,
         owners: &HashMap<RegionId, Owner>,
+        plots: &[Plot<RegionId>],
         may_begin: bool,
     ) -> Result<(), LeaseError> {
-        let expected = view.values.get(MOVE).map(|value| value.revision);
-        let now = move_of(view);
-        if let (Some(now), Some(revision)) = (now, expected)
-            && self.is_under_way(view, owners, (now, revision)).await?
-        {
-            return Ok(());
-        }
+        let expected = view.values.get(MOVES).map(|value| value.revision);
+        let (before, now) = (moves_of(view), Instant::now());
         let owner = |region: u32| owners.get(&RegionId(region));
         let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
+        let waits = |of: &Move| {
+            owner(of.region).is_some_and(|o| o.epoch.0 == of.epoch)
+                && lives(of.from)
+                && lives(of.to)
+        };
+        let mut moves: Vec<Move> = before.iter().copied().filter(waits).collect();
+        self.watched.retain(|of, _| moves.contains(of));
+        for of in std::mem::take(&mut moves) {
+            match now - *self.watched.entry(of).or_insert(now) < MOVE_LIMIT {
+                true => moves.push(of),
+                false => self.call_off(of).await?,
+            }
+        }
         let plan = plan_of(view).of;
         let due = |region: u32, to: u64| {
             let owner = owner(region).filter(|owner| owner.incarnation.0 != to)?;
@@ -238,53 +250,68 @@ impl Planner {
         };
         self.failed
             .retain(|region, to| plan.get(&region) == Some(&to) && due(region, to).is_some());
-        let next = plan.iter().filter(|_| may_begin).find_map(|(region, to)| {
-            let may = self.failed.may_try(*region, *to, Instant::now());
-            due(*region, *to).filter(|_| may)
-        });
-        if next != now {
-            put(&*self.store, MOVE, expected, &next).await?;
+        let mut ground = Ground::new(plots, &moves);
+        for (region, to) in plan.iter().filter(|_| may_begin) {
+            if self.failed.may_try(*region, *to, now)
+                && let Some(of) = due(*region, *to)
+                && ground.take(of)
+            {
+                moves.push(of);
+            }
+        }
+        if moves != before {
+            put(&*self.store, MOVES, expected, &moves).await?;
         }
         Ok(())
-    }
-
-    /// Whether nothing else is to be decided of moves now: the present one waits, or has just failed.
-    async fn is_under_way(
-        &mut self,
-        view: &View,
-        owners: &HashMap<RegionId, Owner>,
-        (now, revision): (Move, Revision),
-    ) -> Result<bool, LeaseError> {
-        let since = match self.watched {
-            Some((watched, since)) if watched == revision => since,
-            _ => self.watched.insert((revision, Instant::now())).1,
-        };
-        let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
-        let owner = owners.get(&RegionId(now.region));
-        let waits =
-            owner.is_some_and(|o| o.epoch.0 == now.epoch) && lives(now.from) && lives(now.to);
-        if waits && since.elapsed() >= MOVE_LIMIT {
-            self.call_off(now, revision).await?;
-        }
-        Ok(waits)
     }
 
     /// A move has failed: it is tried again later, or not meant any more.
-    async fn call_off(&mut self, now: Move, revision: Revision) -> Result<(), LeaseError> {
-        let times = self.failed.note(now.region, now.to, Instant::now());
-        let (region, to) = (now.region, now.to);
+    async fn call_off(&mut self, of: Move) -> Result<(), LeaseError> {
+        let times = self.failed.note(of.region, of.to, Instant::now());
+        let (region, to) = (of.region, of.to);
+        self.watched.remove(&of);
         if times < TRIES {
             tracing::warn!(region, to, times, "a region did not move; will retry");
-        } else {
-            tracing::warn!(region, to, times, "a region did not move; it stays where it is");
-            change(&*self.store, PLAN, |plan: &mut Plan| {
-                plan.of.insert(now.region, now.from);
-            })
-            .await?;
+            return Ok(());
         }
-        self.watched = None;
-        put(&*self.store, MOVE, Some(revision), &None::<Move>).await?;
-        Ok(())
+        tracing::warn!(region, to, times, "a region did not move; it stays where it is");
+        change(&*self.store, PLAN, |plan: &mut Plan| {
+            plan.of.insert(of.region, of.from);
+        })
+        .await
+    }
+}
+
+/// Regions and pairs of nodes that moves at the same time concern.
+struct Ground<'a> {
+    neighbours: HashMap<RegionId, &'a [RegionId]>,
+    regions: BTreeSet<RegionId>,
+    pairs: BTreeSet<[u64; 2]>,
+}
+
+impl<'a> Ground<'a> {
+    fn new(plots: &'a [Plot<RegionId>], moves: &[Move]) -> Ground<'a> {
+        let neighbours = plots.iter().map(|plot| (plot.region, &*plot.neighbours)).collect();
+        let (regions, pairs) = Default::default();
+        let mut ground = Ground { neighbours, regions, pairs };
+        for of in moves {
+            ground.take(*of);
+        }
+        ground
+    }
+
+    /// Whether a move concerns nothing that another one does; from now on both do.
+    fn take(&mut self, of: Move) -> bool {
+        let region = RegionId(of.region);
+        let near = self.neighbours.get(&region).copied().unwrap_or_default();
+        let its: Vec<RegionId> = near.iter().copied().chain([region]).collect();
+        let pair = [of.from.min(of.to), of.from.max(of.to)];
+        if self.pairs.contains(&pair) || its.iter().any(|id| self.regions.contains(id)) {
+            return false;
+        }
+        self.pairs.insert(pair);
+        self.regions.extend(its);
+        true
     }
 }
 
@@ -306,5 +333,25 @@ mod tests {
         failed.retain(|region, to| (region, to) != (4, 1));
         assert!(failed.may_try(4, 1, later));
         assert_eq!(failed.note(4, 1, later), 1);
+    }
+
+    #[test]
+    fn moves_at_the_same_time_share_no_neighbour_and_no_pair_of_nodes() {
+        // A row of six regions.
+        let plots: Vec<Plot<RegionId>> = (0..6u32)
+            .map(|id| {
+                let near = [id.wrapping_sub(1), id + 1].into_iter().filter(|near| *near < 6);
+                let (neighbours, middle) = (near.map(RegionId).collect(), (id, 0));
+                Plot { region: RegionId(id), middle, neighbours, pool: usize::MAX }
+            })
+            .collect();
+        let of = |region, from, to| Move { region, epoch: 1, from, to };
+        let mut ground = Ground::new(&plots, &[of(0, 1, 2)]);
+        assert!(!ground.take(of(1, 3, 4)), "a neighbour");
+        assert!(!ground.take(of(2, 3, 4)), "a neighbour of a neighbour");
+        assert!(!ground.take(of(3, 2, 1)), "the same pair of nodes");
+        assert!(ground.take(of(3, 1, 3)));
+        assert!(!ground.take(of(5, 4, 5)));
+        assert!(ground.take(of(77, 4, 5)), "a region of another scene");
     }
 }

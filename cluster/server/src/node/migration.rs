@@ -18,8 +18,10 @@
 //! owner owns it: if that does not happen it keeps the frozen state as a checkpoint and releases
 //! the region, and the rest is a fail-over with nothing lost but the moment.
 //!
-//! One region moves at a time in the whole cluster (the leader says which): messages of one moving
-//! region to another one would travel two old ways.
+//! Regions that share no neighbour and no pair of nodes move at the same time (the leader says which). Messages of one
+//! moving region to another one travel two ways: by the new place of the other region, of which the old owner has heard,
+//! and by its old place, if the new owner has not. So a region arrives only where all moves are known that its old owner
+//! knew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +36,7 @@ use purview::scene::mutants::{self, Mutant};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{Epoch, Region, RegionId};
 use purview::wire::SnapshotError;
-use purview::wire::peer::{ActorState, Mark, MoveMsg};
+use purview::wire::peer::{ActorState, KnownMove, Mark, MoveMsg};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -88,6 +90,7 @@ struct Arrival {
 #[derive(Debug)]
 struct Cargo {
     waits: Vec<Mark>,
+    moves: Vec<KnownMove>,
     snapshot: Bytes,
     actor_state: ActorState,
 }
@@ -245,7 +248,8 @@ impl Migrator {
         }
         let snapshot = departure.snapshot.encode().map_err(MoveError::NotWritten)?.into();
         let actor_state = departure.actor_state;
-        let cargo = MoveMsg::Cargo { region: id, epoch, waits, snapshot, actor_state };
+        let moves = links.router().moves_beside(id);
+        let cargo = MoveMsg::Cargo { region: id, epoch, waits, moves, snapshot, actor_state };
         let told = links.say(to, Kind::Regions, cargo, late).await;
         told.map_err(|why| MoveError::NotTold(to, why))
     }
@@ -326,11 +330,11 @@ impl Migrator {
                     let _late = waits.send(()).is_err();
                 }
             }
-            MoveMsg::Cargo { region, epoch, waits, snapshot, actor_state } => {
+            MoveMsg::Cargo { region, epoch, waits, moves, snapshot, actor_state } => {
                 if let Some(arrival) = self.0.1.lock().arriving.get_mut(&region)
                     && (arrival.from, arrival.epoch) == (from, epoch)
                 {
-                    arrival.cargo = Some(Cargo { waits, snapshot, actor_state });
+                    arrival.cargo = Some(Cargo { waits, moves, snapshot, actor_state });
                 }
                 self.land_if_complete(region).await;
             }
@@ -405,7 +409,10 @@ impl Migrator {
             let complete = |arrival: &Arrival| {
                 arrival.cargo.as_ref().is_some_and(|cargo| {
                     let unmarked = mutants::has(Mutant::NoMarks);
+                    let unheard = mutants::has(Mutant::MovesUnheard);
                     cargo.waits.iter().all(|m| unmarked || arrival.marks.contains(m) || is_gone(m))
+                        && (unheard
+                            || cargo.moves.iter().all(|of| tools.links.router().has_heard(of)))
                 })
             };
             if !state.arriving.get(&region).is_some_and(complete) {

@@ -1,4 +1,4 @@
-//! The leader's plan as the store has it: which node each region is meant for, which region moves now, and which
+//! The leader's plan as the store has it: which node each region is meant for, which regions move now, and which
 //! nodes are to own nothing.
 //!
 //! The leader and operators write it, every node reads it. Plain data: nothing here decides.
@@ -14,8 +14,8 @@ use crate::storage::{Incarnation, View};
 /// The value that holds the plan.
 pub(super) const PLAN: &str = "plan";
 
-/// The value that holds the move that is under way.
-pub(super) const MOVE: &str = "move";
+/// The value that holds the moves that are under way.
+pub(super) const MOVES: &str = "moves";
 
 /// The value that lists nodes that must own nothing.
 pub(super) const DRAINS: &str = "drains";
@@ -36,7 +36,7 @@ pub(super) struct Plan {
 }
 
 /// A region that is to move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Move {
     pub(super) region: u32,
     /// The epoch of its owner.
@@ -51,9 +51,9 @@ pub(super) fn plan_of(view: &View) -> Plan {
     read(view.values.get(PLAN))
 }
 
-/// The move that is under way.
-pub(super) fn move_of(view: &View) -> Option<Move> {
-    read(view.values.get(MOVE))
+/// The moves that are under way.
+pub(super) fn moves_of(view: &View) -> Vec<Move> {
+    read(view.values.get(MOVES))
 }
 
 /// Whether a node must own nothing.

@@ -17,7 +17,7 @@ use purview::scene::messages::{Claims, FrameBatch, Input, Notice};
 use purview::scene::mutants::{self, Mutant};
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::EncodedBatch;
-use purview::wire::peer::{Mark, MoveMsg, PeerError, PeerMsg, speaker};
+use purview::wire::peer::{KnownMove, Mark, MoveMsg, PeerError, PeerMsg, speaker};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
@@ -405,6 +405,26 @@ impl Router {
             true => drop(directory.wait_here(region)),
             false => directory.set_region(region, links.region(at.to, region)),
         }
+    }
+
+    /// Migrations of other regions that the store has not reported yet.
+    pub fn moves_beside(&self, region: RegionId) -> Vec<KnownMove> {
+        let moved = self.moved.read();
+        let others = moved.iter().filter(|(other, _)| **other != region);
+        let known = |(region, at): (&RegionId, &Elsewhere)| KnownMove {
+            region: *region,
+            epoch: at.epoch,
+            to: at.to,
+        };
+        let mut known: Vec<KnownMove> = others.map(known).collect();
+        known.sort_unstable_by_key(|known| known.region);
+        known
+    }
+
+    /// Whether messages go where a migration has led, or to a newer owner.
+    pub fn has_heard(&self, of: &KnownMove) -> bool {
+        self.elsewhere(of.region).is_some_and(|at| at.epoch >= of.epoch)
+            || self.epoch(of.region) > of.epoch
     }
 
     /// The new place of a region, until the store reports it.

@@ -9,7 +9,7 @@ use super::wishes::Wishes;
 use crate::node::balance::{Input, Limits, SceneInput, Site};
 use crate::node::layout_change::record_of;
 use crate::node::maps::Maps;
-use crate::node::plan::{is_drained, move_of, plan_of};
+use crate::node::plan::{is_drained, moves_of, plan_of};
 use crate::node::sharing;
 use crate::storage::{Incarnation, View};
 
@@ -102,7 +102,7 @@ fn moving(
 ) -> BTreeMap<RegionId, Incarnation> {
     let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
     let planned = plan_of(view).of.into_iter();
-    let under_way = move_of(view).map(|now| (now.region, now.to));
+    let under_way = moves_of(view).into_iter().map(|now| (now.region, now.to));
     let meant = planned.chain(under_way).filter(|(_, to)| lives(*to));
     let meant = meant.map(|(id, to)| (RegionId(id), Incarnation(to)));
     meant.filter(|(id, to)| owners.get(id).is_some_and(|owner| owner != to)).collect()

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::record::{Proposal, change_map, key, record_of};
 use crate::node::maps::Maps;
-use crate::node::plan::move_of;
+use crate::node::plan::moves_of;
 use crate::storage::{LeaseError, Leases, Owner, View};
 
 /// Between the decision to ask for promises and the last tick by the old map.
@@ -91,7 +91,7 @@ impl UnderWay<'_> {
 
     /// All regions have owners, and none moves.
     fn may_begin(&self) -> bool {
-        self.all().all(|id| self.owner(id).is_some()) && move_of(self.view).is_none()
+        self.all().all(|id| self.owner(id).is_some()) && moves_of(self.view).is_empty()
     }
 
     /// The regions of both layouts.

@@ -269,7 +269,7 @@ fn a_region_that_runs_here_already_does_not_arrive_as_well() {
         let frozen = Region::new(scene(), REGION).unwrap().with_epoch(epoch).freeze().unwrap();
         let snapshot = Bytes::from(frozen.encode().unwrap());
         let (waits, actor_state) = (Vec::new(), ActorState::default());
-        let cargo = Cargo { waits, snapshot, actor_state };
+        let cargo = Cargo { waits, moves: Vec::new(), snapshot, actor_state };
         let landed = node.migrator.land(REGION, epoch, cargo).await;
         assert_eq!(landed, Err("it already runs here".into()));
         assert_eq!(node.local_regions.lock().all().count(), 1);
@@ -279,8 +279,58 @@ fn a_region_that_runs_here_already_does_not_arrive_as_well() {
     });
 }
 
+/// The old owner of a region has sent its messages to where another region moves. They would be overtaken by messages of
+/// a new owner that still sends to the old place.
+#[test]
+fn a_region_waits_until_moves_are_known_that_its_old_owner_knew() {
+    System::new().block_on(async {
+        let outer = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let node = Node::start(1, &store, &outer, outer.handle()).await;
+        let (epoch, other) = (Epoch(7), RegionId(9));
+        let frozen = Region::new(scene(), REGION).unwrap().with_epoch(epoch).freeze().unwrap();
+        let snapshot = Bytes::from(frozen.encode().unwrap());
+        let moves = vec![KnownMove { region: other, epoch, to: 3 }];
+        let (waits, actor_state) = (Vec::new(), ActorState::default());
+        let cargo = Some(Cargo { waits, moves, snapshot, actor_state });
+        let arrival =
+            Arrival { from: 2, epoch, since: Instant::now(), marks: BTreeSet::new(), cargo };
+        let arriving = || node.migrator.0.1.lock().arriving.contains_key(&REGION);
+        node.migrator.0.1.lock().arriving.insert(REGION, arrival);
+        node.migrator.land_if_complete(REGION).await;
+        assert!(arriving());
+        let router = node.links.router();
+        router.note_move(other, Elsewhere { epoch: Epoch(6), to: 3 });
+        node.migrator.land_if_complete(REGION).await;
+        assert!(arriving(), "an earlier move of the same region");
+        router.note_move(other, Elsewhere { epoch, to: 3 });
+        node.migrator.land_if_complete(REGION).await;
+        assert!(!arriving());
+        node.links.stop();
+        outer.shutdown_background();
+    });
+}
+
+#[test]
+fn moves_that_are_known_are_told_and_a_newer_owner_counts_more() {
+    let router = crate::peer::Router::default();
+    let known = |region, epoch| KnownMove { region: RegionId(region), epoch: Epoch(epoch), to: 3 };
+    for region in [4, 2, 1] {
+        router.note_move(RegionId(region), Elsewhere { epoch: Epoch(7), to: 3 });
+    }
+    assert_eq!(router.moves_beside(RegionId(2)), [known(1, 7), known(4, 7)]);
+    let heard = |epoch| router.has_heard(&known(4, epoch));
+    assert_eq!([heard(6), heard(7), heard(8)], [true, true, false]);
+    router.forget_move(RegionId(4));
+    assert!(!heard(7));
+    router.set_epoch(RegionId(4), Epoch(8));
+    assert_eq!([heard(7), heard(8)], [true, false]);
+}
+
 #[test]
 fn these_tests_notice_bugs() {
+    let waits = a_region_waits_until_moves_are_known_that_its_old_owner_knew;
+    assert!(is_noticed_by(Mutant::MovesUnheard, waits));
     let arrives = a_region_that_runs_here_already_does_not_arrive_as_well;
     assert!(is_noticed_by(Mutant::RunsTwice, arrives));
 }

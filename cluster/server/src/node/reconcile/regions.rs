@@ -89,15 +89,16 @@ pub(super) fn claim(
     }
 }
 
-/// The region that the leader says is to move, if it runs here, is handed over.
+/// The regions that the leader says are to move, if they run here, are handed over.
 pub(super) fn send_off(view: &View, local: &Local, actions: &mut Vec<Action>) {
-    let Some(order) = plan::move_of(view).filter(|order| order.from == local.me.0) else { return };
-    let (id, to, epoch) = (RegionId(order.region), Incarnation(order.to), Epoch(order.epoch));
-    let found = local.regions.get(&id).zip(local.peers.get(&to));
-    let Some((region, process)) = found else { return };
-    let owns = view.owners.get(&region.key).is_some_and(|owner| owner.epoch == epoch);
-    if owns && region.epoch_here() == Some(epoch) && !region.moves {
-        let (key, to) = (region.key.clone(), (to, *process));
-        actions.push(Action::SendOff { region: id, key, epoch, to });
+    for order in plan::moves_of(view).into_iter().filter(|order| order.from == local.me.0) {
+        let (id, to, epoch) = (RegionId(order.region), Incarnation(order.to), Epoch(order.epoch));
+        let found = local.regions.get(&id).zip(local.peers.get(&to));
+        let Some((region, process)) = found else { continue };
+        let owns = view.owners.get(&region.key).is_some_and(|owner| owner.epoch == epoch);
+        if owns && region.epoch_here() == Some(epoch) && !region.moves {
+            let (key, to) = (region.key.clone(), (to, *process));
+            actions.push(Action::SendOff { region: id, key, epoch, to });
+        }
     }
 }

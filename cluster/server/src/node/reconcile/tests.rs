@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::*;
 use crate::node::down::RegionOrder;
 use crate::node::layout_change::{self, Record};
-use crate::node::plan::{DRAINS, MOVE, Move, PLAN, Plan};
+use crate::node::plan::{DRAINS, MOVES, Move, PLAN, Plan};
 use crate::storage::{Incarnation, Leader, NodeInfo, Owner, RegionKey, Revision, Value};
 
 const A: Incarnation = Incarnation(1);
@@ -209,7 +209,8 @@ fn a_drained_node_hands_over_what_the_leader_says_one_region_at_a_time() {
     local.run(1, 41);
     assert_eq!(reconcile(&view, &local), [Action::TellRegions], "the leader has named none yet");
     let order = Move { region: 1, epoch: 41, from: A.0, to: B.0 };
-    set(&mut view, MOVE, &Some(order));
+    let others = Move { region: 0, from: B.0, ..order };
+    set(&mut view, MOVES, &[others, order]);
     let to = (B, process(B));
     let send = Action::SendOff { region: RegionId(1), key: key(1), epoch: Epoch(41), to };
     assert_eq!(reconcile(&view, &local), [Action::TellRegions, send]);
