@@ -7,6 +7,7 @@ mod commands;
 mod conduct;
 mod deaths;
 mod hunt;
+mod instances;
 mod leases;
 mod refusals;
 mod slow_link;
