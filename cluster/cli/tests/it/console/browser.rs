@@ -374,8 +374,12 @@ impl Page {
         let Some(path) = std::env::var_os("PURVIEW_SCREENSHOT").map(PathBuf::from) else { return };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let path = path.with_file_name(format!("{stem}{suffix}.png"));
-        let png = self.client.screenshot().await.unwrap();
-        std::fs::write(&path, png).unwrap();
+        std::fs::write(&path, self.screenshot().await).unwrap();
         println!("wrote {}", path.display());
+    }
+
+    /// What the page shows, as PNG.
+    pub async fn screenshot(&self) -> Vec<u8> {
+        self.client.screenshot().await.unwrap()
     }
 }

@@ -9,6 +9,7 @@ use purview_server::gateway::Tokens;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::film::{self, Film};
 use super::{server, small_meadow, url};
 use crate::console::browser::{Page, Screen, with_page, with_pages};
 
@@ -134,6 +135,7 @@ fn two_visitors_meet_hunt_talk_and_cross_borders() {
         ann.until("window.purview.me.gold >= 10").await;
         crosses_borders(&ann).await;
         ann.picture("").await;
+        films(&ann).await;
         ben.picture("-phone").await;
         for page in [&ann, &ben] {
             assert_eq!(page.eval("window.purview.errors").await, json!([]));
@@ -183,6 +185,17 @@ async fn crosses_borders(page: &Page) {
     page.key(key, false).await;
     assert_eq!(page.eval("document.querySelector('#notice').hidden").await, json!(true));
     page.until("document.querySelector('#region').innerText.startsWith(`region ${window.purview.me.region} `)").await;
+}
+
+/// A film of a walk over borders; a short one unless it is wanted.
+async fn films(page: &Page) {
+    let (mut film, pictures) = (Film::new(), if film::is_wanted() { 8 } else { 1 });
+    for key in ['a', 's', 'd', 'w', 'd'] {
+        page.key(key, true).await;
+        film.take(page, pictures).await;
+        page.key(key, false).await;
+    }
+    film.write(page).await;
 }
 
 #[test]
