@@ -73,7 +73,9 @@ impl Judge {
         let (inner, now) = (self.inner(), self.journal.now());
         scenes.iter().find_map(|scene| {
             let missing = inner.missing_content(scene, now).map(|(id, text)| (vec![id], text));
-            missing.or_else(|| Some((Vec::new(), inner.relations.differ(scene)?)))
+            // An order that reached only one of two owners of a region may be lost with it.
+            let relations = || Some((Vec::new(), inner.relations.differ(scene)?));
+            missing.or_else(|| inner.betrayed.is_empty().then(relations)?)
         })
     }
 }
