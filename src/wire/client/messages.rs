@@ -228,7 +228,7 @@ pub struct Lines {
     pub total: i32,
     /// Players of a line, above which nobody is sent there who has not chosen it.
     pub capacity: u32,
-    /// The lines with players, and the first one with room; the first [`MAX_LINES`] of these, in order.
+    /// The open lines, and those with players; the first [`MAX_LINES`] of these, in order.
     pub lines: Vec<Line>,
 }
 

@@ -719,7 +719,7 @@ export interface Lines {
   total: number;
   /** players of a line above which nobody is sent there unasked */
   capacity: number;
-  /** the lines with players, and the first one with room; at most 256 */
+  /** the open lines, and those with players; at most 256 */
   lines: Line[];
 }
 

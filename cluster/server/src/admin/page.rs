@@ -36,7 +36,7 @@ pub const PAGE: Asset = Asset { name: "page.html", text: include_str!("assets/pa
 pub const ASSETS: &[Asset] = &assets! {
     "assets/" as "":
     "style.css" "icon.svg" "app.js" "access.js" "camera.js" "world.js" "ground.js" "terrain.js"
-    "figures.js" "input.js" "panel.js" "pair.js"
+    "figures.js" "input.js" "loads.js" "panel.js" "pair.js"
 };
 
 /// The page may load and run only what this server serves.

@@ -12,7 +12,7 @@ use super::orders::{OrderError, Orders};
 use super::plan::sites;
 use super::pools::suits;
 use super::values::{change, read};
-use crate::storage::{Incarnation, View};
+use crate::storage::{Incarnation, Value, View};
 
 /// The value that holds them.
 const RESERVATIONS: &str = "reservations";
@@ -59,7 +59,11 @@ impl Reservation {
 
 /// The reservations that count at a time of day.
 pub(super) fn reservations(view: &View, now: Duration) -> Vec<Reservation> {
-    let kept: Vec<Reservation> = read(view.values.get(RESERVATIONS));
+    standing(view.values.get(RESERVATIONS), now)
+}
+
+fn standing(kept: Option<&Value>, now: Duration) -> Vec<Reservation> {
+    let kept: Vec<Reservation> = read(kept);
     kept.into_iter().filter(|of| of.until_ms > ms(now)).collect()
 }
 
@@ -95,7 +99,8 @@ impl Orders {
         let lands = lands(scene, wish.area_m)?;
         let mut new = Reservation { scene: wish.scene.clone(), lands, ..Reservation::default() };
         let meets = |other: &Reservation| other.scene == new.scene && new.meets(&other.ground());
-        let standing = reservations(&view, now);
+        let kept = self.store().get(RESERVATIONS).await?;
+        let standing = standing(kept.as_ref(), now);
         if wish.time.is_zero() {
             let ended: Vec<Reservation> = standing.into_iter().filter(meets).collect();
             let stays = |other: &Reservation| !ended.contains(other);

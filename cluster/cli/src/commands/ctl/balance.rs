@@ -367,6 +367,7 @@ mod tests {
                 players: 312,
                 pinned: None,
             }],
+            borders: Vec::new(),
             reservations: vec![ReservationLine {
                 scene: "city".into(),
                 lands: [0, 0, 2, 1],

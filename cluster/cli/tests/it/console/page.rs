@@ -3,8 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use purview_server::admin::ClusterView;
+use futures::FutureExt;
+use purview_server::admin::balance::AskBalance;
+use purview_server::admin::{ClusterView, Console};
 use purview_server::config::ConsoleSettings;
+use purview_server::node::balancer::{
+    BalanceSurvey, BorderLoad, CandidateLine, NodeLoad, PlanLine, RecordLine, RegionLoad,
+    ReservationLine,
+};
 use purview_server::node::{ClusterSurvey, NodeLine};
 use purview_server::storage::About;
 use serde_json::{Value, json};
@@ -64,9 +70,17 @@ fn on_a_desktop_a_click_shows_the_view_of_a_player() {
     });
 }
 
-#[test]
-fn the_processes_of_a_cluster_are_shown_with_zone_labels_and_release() {
-    let node = |name: &str, zone: &str, drains: bool| NodeLine {
+/// The console of a cluster of these processes.
+fn console_of(nodes: Vec<NodeLine>, balance: Option<AskBalance>) -> Console {
+    let survey = ClusterSurvey { nodes, ..ClusterSurvey::default() };
+    let told = serde_json::to_value(&survey).unwrap();
+    let cluster: ClusterView = Box::new(move || told.clone());
+    let settings = ConsoleSettings::default();
+    FakeWorld::start().console_of((ANY_PORT, &settings), Some(cluster), balance)
+}
+
+fn node(name: &str, zone: &str, drains: bool) -> NodeLine {
+    NodeLine {
         name: name.into(),
         process: 3,
         address: "10.0.0.1:7790".into(),
@@ -81,13 +95,110 @@ fn the_processes_of_a_cluster_are_shown_with_zone_labels_and_release() {
             labels: [("map".to_owned(), "city".to_owned())].into(),
             release: "0.1.0".into(),
         },
+    }
+}
+
+/// What a leader tells: a hot region beside a cool one, what comes next, and why something is not done.
+fn balance() -> BalanceSurvey {
+    let region = |region, share| RegionLoad { region, share: Some(share), ..RegionLoad::default() };
+    let load = |node: &str, share| NodeLoad {
+        node: node.into(),
+        share,
+        regions: 2,
+        ..NodeLoad::default()
     };
+    let step = |action: &str, ordered| PlanLine {
+        action: action.into(),
+        ordered,
+        gain: 0.2,
+        charge: 0.01,
+    };
+    BalanceSurvey {
+        mode: "on".into(),
+        leader: "a".into(),
+        nodes: vec![load("a", 0.91), load("b", 0.12)],
+        regions: vec![region(0, 0.75), region(1, 0.1), region(2, 0.05)],
+        borders: vec![BorderLoad { regions: [0, 1], pairs: 40, ghosts: 9 }],
+        reservations: vec![ReservationLine {
+            scene: "meadow".into(),
+            lands: [0, 0, 1, 1],
+            nodes: vec!["b".into()],
+            for_s: 90,
+        }],
+        plan: vec![step("move R3 from a to b", true), step("split R0 at land 1 of axis X", false)],
+        records: vec![RecordLine {
+            subject: "a".into(),
+            rule: "move".into(),
+            refusal: Some("safety".into()),
+            candidates: vec![CandidateLine {
+                action: "move R0 from a to b".into(),
+                gain: 0.1,
+                ..CandidateLine::default()
+            }],
+            ..RecordLine::default()
+        }],
+        ..BalanceSurvey::default()
+    }
+}
+
+#[test]
+fn loads_are_shown_as_heat_and_what_balancing_does_with_its_reasons() {
+    let told = serde_json::to_string(&balance()).unwrap();
+    let ask: AskBalance = Box::new(move || {
+        let told = told.clone();
+        async move { Some(told) }.boxed()
+    });
+    let console = console_of(vec![node("a", "", false), node("b", "", false)], Some(ask));
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        page.until("!document.querySelector('[data-testid=loads]').hidden").await;
+        assert_eq!(page.eval("window.purview.loads").await, Value::Null);
+        let before = page.eval(COLOURS).await;
+        page.press_on("loads").await;
+        page.until("window.purview.loads?.regions === 3").await;
+        assert_eq!(page.eval("window.purview.loads.borders").await, json!(1));
+        // A hot region is red, a cool one green, and one without a report keeps its colour.
+        let after = page.eval(COLOURS).await;
+        let [red, green] = [0, 1].map(|at| after[at].as_array().unwrap().clone());
+        let colour = |of: &[Value], at: usize| of[at].as_u64().unwrap();
+        assert!(colour(&red, 0) > colour(&red, 1) + 40, "{red:?}");
+        assert!(colour(&green, 1) > colour(&green, 0) + 20, "{green:?}");
+        let unlike = |rgb: usize| {
+            let of = |colours: &Value| colours[3][rgb].as_i64().unwrap();
+            (of(&before) - of(&after)).abs()
+        };
+        assert!((0..3).all(|rgb| unlike(rgb) < 6), "{before} {after}");
+        let text = page.text("balance").await.replace('\n', " ");
+        for part in [
+            "on · by a",
+            "a 91 % · 2 regions",
+            "ordered move R3 from a to b",
+            "next split R0 at land 1 of axis X",
+            "b reserved for meadow, 90 s more",
+            "a, move nothing: safety (move R0 from a to b: gain 10 %, charge 0 %)",
+        ] {
+            assert!(text.contains(part), "{part:?} in {text:?}");
+        }
+        page.picture("-loads").await;
+        page.press_on("loads").await;
+        page.until("window.purview.loads === null").await;
+        page.assert_no_errors().await;
+    });
+}
+
+/// The mean colour of a square in each region.
+const COLOURS: &str = "(() => { const map = document.querySelector('[data-testid=map]'); \
+     const side = 60; \
+     return window.purview.rects().map((r) => { \
+       const p = window.purview.pixelOf(r.x0 + (r.x1 - r.x0) / 8, r.z0 + (r.z1 - r.z0) / 2); \
+       const { data } = map.getContext('2d').getImageData(p.x, p.y, side, side); \
+       return [0, 1, 2].map((of) => Math.round(data.filter((_, i) => i % 4 === of) \
+         .reduce((sum, v) => sum + v, 0) / side / side)); }); })()";
+
+#[test]
+fn the_processes_of_a_cluster_are_shown_with_zone_labels_and_release() {
     let nodes = vec![node("a", "eu-1a", true), node("b", "", false)];
-    let survey = ClusterSurvey { nodes, ..ClusterSurvey::default() };
-    let told = serde_json::to_value(&survey).unwrap();
-    let settings = ConsoleSettings::default();
-    let cluster: ClusterView = Box::new(move || told.clone());
-    let console = FakeWorld::start().console_of((ANY_PORT, &settings), Some(cluster));
+    let console = console_of(nodes, None);
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         until_drawn(&page).await;
         page.until("document.querySelectorAll('[data-testid=process]').length === 2").await;

@@ -22,6 +22,7 @@ use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Tick, Visibility,
 };
 use purview_lab::rng::Rng;
+use purview_server::admin::balance::AskBalance;
 use purview_server::admin::{ClusterView, Console, ConsoleState, RegionHandle};
 use purview_server::config::ConsoleSettings;
 use purview_server::gateway::GatewayMetrics;
@@ -303,14 +304,15 @@ impl FakeWorld {
 
     /// A console of this world with these settings.
     pub fn console_with(&self, addr: SocketAddr, settings: &ConsoleSettings) -> Console {
-        self.console_of((addr, settings), None)
+        self.console_of((addr, settings), None, None)
     }
 
-    /// The console of a process of a cluster.
+    /// The console of a process of a cluster, and what its leader tells of balancing.
     pub fn console_of(
         &self,
         (addr, settings): (SocketAddr, &ConsoleSettings),
         cluster: Option<ClusterView>,
+        balance: Option<AskBalance>,
     ) -> Console {
         let gateway = GatewayMetrics::default();
         gateway.admission.sessions_open.store(3, Relaxed);
@@ -320,7 +322,7 @@ impl FakeWorld {
             cluster,
             orders: None,
             others: None,
-            balance: None,
+            balance,
             readiness: None,
             whole: None,
             workers: None,

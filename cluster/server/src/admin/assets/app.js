@@ -5,6 +5,7 @@ import { Camera } from "./camera.js";
 import { drawChases, drawEntities, drawGhosts, drawPair, drawRange, drawSelected, drawSight } from "./figures.js";
 import { drawGround, drawNames } from "./ground.js";
 import { listen } from "./input.js";
+import { drawLoads, showBalance } from "./loads.js";
 import { Pair, listenPair, showPair } from "./pair.js";
 import * as panel from "./panel.js";
 import { Terrain } from "./terrain.js";
@@ -27,9 +28,9 @@ const pair = new Pair();
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const state = {
-  scenes: [], scene: null, plane: 0, stats: null,
+  scenes: [], scene: null, plane: 0, stats: null, balance: null,
   selected: null, player: null, playerSeenAt: 0, gone: false, follow: true,
-  options: { ghosts: true, grid: true, names: true, walls: true },
+  options: { ghosts: true, grid: true, names: true, walls: true, loads: false },
   connected: false, userMoved: false, dirty: true, lastFrame: 0,
 };
 
@@ -37,7 +38,7 @@ const state = {
 window.purview = {
   errors: [], connected: false, polls: 0, frames: 0,
   scene: null, plane: 0, regions: [], entities: 0, drawn: 0, ghosts: 0, selected: null, player: null,
-  other: null, why: null, joined: false, chases: 0, radii: [],
+  other: null, why: null, joined: false, chases: 0, radii: [], loads: null,
   /** The point of the canvas where an entity is drawn; null if it is not drawn. */
   placeOf(id) {
     const e = world.entities.get(id);
@@ -59,6 +60,8 @@ window.purview = {
   },
   get scale() { return camera.scale; },
   get terrain() { return { ...terrain.shown, shape: Boolean(terrain.shape), doors: terrain.doors() }; },
+  /** The ground of the shown plane's regions. */
+  rects: () => state.scene.regions.map((region) => region.rect),
   playerIds: () => world.players().map((e) => e.id),
   select: (id) => select(id),
   compare: (id) => compare(id),
@@ -124,6 +127,9 @@ async function pollScenes() {
   await terrain.enter(scene, ask);
   const cluster = await ask("api/cluster");
   if (cluster) panel.showProcesses(cluster.nodes);
+  // A server that is no part of a cluster has nothing to balance.
+  state.balance = cluster && cluster.nodes.length > 0 ? await ask("api/balance") : null;
+  showBalance(state.balance);
   state.dirty = true;
 }
 
@@ -296,7 +302,7 @@ function fitAll() {
 
 function onKey(key) {
   const commands = {
-    0: fitAll, g: () => toggle("ghosts"), w: () => toggle("walls"), n: () => step(1), p: () => step(-1),
+    0: fitAll, g: () => toggle("ghosts"), w: () => toggle("walls"), l: () => toggle("loads"), n: () => step(1), p: () => step(-1),
     f: () => setFollow(!state.follow), a: () => $("pair-id").focus(),
     Escape: () => (pair.other === null ? select(null) : compare(null)),
   };
@@ -344,6 +350,8 @@ function follow(now, part) {
 function draw(now, at) {
   const { scene, player, options } = state;
   drawGround(ctx, camera, scene, state.plane, options);
+  const loads = options.loads && state.balance;
+  window.purview.loads = loads ? drawLoads(ctx, camera, scene, state.plane, loads) : null;
   if (options.walls) terrain.draw(ctx, camera, canvas.width / camera.width, options.names);
   if (at) {
     drawRange(ctx, camera, player, scene, at.x, at.z);

@@ -1,6 +1,7 @@
 //! The state of balancing for the console and for metrics: loads, the newest record of each subject, and the last
 //! actions.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,9 @@ pub struct BalanceSurvey {
     pub nodes: Vec<NodeLoad>,
     /// The regions, those with most to do first; at most 500.
     pub regions: Vec<RegionLoad>,
+    /// Borders that pairs cross, those with most pairs first; at most 500.
+    #[serde(default)]
+    pub borders: Vec<BorderLoad>,
     /// Ground that nodes run alone for a while.
     #[serde(default)]
     pub reservations: Vec<ReservationLine>,
@@ -86,6 +90,17 @@ pub struct RegionLoad {
     pub players: u32,
     /// The node to which it is pinned.
     pub pinned: Option<String>,
+}
+
+/// The border of two regions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct BorderLoad {
+    /// The numbers of the regions, in order.
+    pub regions: [u32; 2],
+    /// Pairs of players, one in each region, that see each other.
+    pub pairs: u32,
+    /// Entities of each that are ghosts in the other.
+    pub ghosts: u32,
 }
 
 /// A reservation.
@@ -196,6 +211,7 @@ impl Board {
             nodes_wanted: decision.nodes_wanted,
             nodes: nodes(&view, &input),
             regions: regions(&view, &input, wishes),
+            borders: borders(&input),
             reservations: wishes
                 .reservations
                 .iter()
@@ -245,6 +261,23 @@ impl Board {
     pub(crate) fn nodes_wanted(&self) -> Option<u32> {
         self.0.lock().survey.as_ref().map(|survey| survey.nodes_wanted)
     }
+}
+
+/// What crosses each border, as both regions tell it.
+fn borders(input: &Input) -> Vec<BorderLoad> {
+    let mut all: BTreeMap<[u32; 2], BorderLoad> = BTreeMap::new();
+    for (region, report) in &input.reports {
+        for near in &report.neighbours {
+            let regions = [region.0.min(near.region.0), region.0.max(near.region.0)];
+            let border = all.entry(regions).or_insert(BorderLoad { regions, pairs: 0, ghosts: 0 });
+            border.pairs = border.pairs.max(near.pairs);
+            border.ghosts = border.ghosts.saturating_add(near.ghosts);
+        }
+    }
+    let mut all: Vec<BorderLoad> = all.into_values().filter(|border| border.pairs > 0).collect();
+    all.sort_by_key(|border| (Reverse(border.pairs), border.regions));
+    all.truncate(MAX_TOLD);
+    all
 }
 
 fn reservation(of: &Reservation, now: Duration) -> ReservationLine {

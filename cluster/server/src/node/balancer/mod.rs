@@ -37,8 +37,8 @@ use crate::storage::{Leases, View};
 
 pub(crate) use board::Board;
 pub use board::{
-    ActionLine, BalanceSurvey, CandidateLine, NodeLoad, PlanLine, RecordLine, RegionLoad,
-    ReservationLine,
+    ActionLine, BalanceSurvey, BorderLoad, CandidateLine, NodeLoad, PlanLine, RecordLine,
+    RegionLoad, ReservationLine,
 };
 
 use reports::Reports;

@@ -6,9 +6,9 @@ use purview::scene::{Epoch, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::act::{Outcome, act};
 use super::*;
-use crate::node::balance::{Action, RegionReport};
+use crate::node::balance::{Action, NeighbourReport, RegionReport};
 use crate::node::layout_change::{Record, key, record_now};
-use crate::node::plan::{MOVE, Move, PLAN, Plan};
+use crate::node::plan::{MOVES, Move, PLAN, Plan};
 use crate::storage::leases::embedded::Embedded;
 use crate::storage::{Event, Incarnation, NodeInfo, Owner, RegionKey, Revision, Value};
 
@@ -88,7 +88,7 @@ fn the_balancer_sees_nodes_owners_and_what_is_under_way() {
     let plan = Plan { of: [(0, A.0), (1, B.0), (3, 99)].into(), ..Plan::default() };
     view.values.insert(PLAN.into(), value(&plan));
     let way = Move { region: 2, epoch: 12, from: A.0, to: B.0 };
-    view.values.insert(MOVE.into(), value(&way));
+    view.values.insert(MOVES.into(), value(&[way]));
     assert_eq!(seen(&view, &maps).moving, [(RegionId(1), B), (RegionId(2), B)].into());
     // Names that were given are not given again, and a change that is not over yet is under way.
     let record = Record { names: 1_000_007, ..Record::default() };
@@ -208,8 +208,11 @@ fn what_is_told_has_the_newest_record_of_each_subject_and_the_last_actions() {
     assert_eq!((board.survey(), board.json(), board.nodes_wanted()), (None, String::new(), None));
     let mut input = seen(&view, &maps);
     input.paused = false;
-    let report = RegionReport { tick_us: 40_000.0, players: 9, ..RegionReport::default() };
-    input.reports.insert(RegionId(1), report);
+    let near = |region, pairs| {
+        let neighbours = vec![NeighbourReport { region: RegionId(region), pairs, ghosts: 2 }];
+        RegionReport { tick_us: 40_000.0, players: 9, neighbours, ..RegionReport::default() }
+    };
+    input.reports.insert(RegionId(1), near(0, 5));
     let (mut memory, wishes) = (Memory::default(), Wishes::default());
     let tell = |input: &Input, memory: &mut Memory| {
         let decision = decide(input, &Settings::default(), memory);
@@ -236,6 +239,7 @@ fn what_is_told_has_the_newest_record_of_each_subject_and_the_last_actions() {
     assert_eq!((b.cores, b.regions), (2.5, 0));
     assert_eq!((told.regions.len(), told.regions.last().unwrap().region), (4, 1));
     assert_eq!(told.regions.last().unwrap().share, Some(0.8));
+    assert_eq!(told.borders, [BorderLoad { regions: [0, 1], pairs: 5, ghosts: 2 }]);
     // What is to come needs no time to have passed: the pinned region goes to its node.
     let next: Vec<&str> = told.plan.iter().map(|line| line.action.as_str()).collect();
     assert_eq!((next, told.plan[0].ordered), (vec!["move R2 from a to b"], false), "{told:#?}");
