@@ -5,7 +5,7 @@ import { Camera } from "./camera.js";
 import { drawChases, drawEntities, drawGhosts, drawPair, drawRange, drawSelected, drawSight } from "./figures.js";
 import { drawGround, drawNames } from "./ground.js";
 import { listen } from "./input.js";
-import { drawLoads, showBalance } from "./loads.js";
+import { drawLoads, nameLoads, showBalance } from "./loads.js";
 import { Pair, listenPair, showPair } from "./pair.js";
 import * as panel from "./panel.js";
 import { Terrain } from "./terrain.js";
@@ -360,6 +360,7 @@ function draw(now, at) {
   const chases = drawChases(ctx, camera, world, scene, now);
   const ghosts = options.ghosts ? drawGhosts(ctx, camera, world, scene, now) : 0;
   const drawn = drawEntities(ctx, camera, world, now);
+  if (loads) nameLoads(ctx, camera, scene, state.plane, loads);
   if (options.names) drawNames(ctx, camera, scene, state.plane, world.late);
   const other = at && pair.other !== null ? world.entities.get(pair.other) : null;
   if (other) drawPair(ctx, camera, other, pair.seen, at.x, at.z, now);

@@ -25,26 +25,45 @@ function side(a, b) {
  * many regions and borders.
  */
 export function drawLoads(ctx, camera, scene, plane, balance) {
-  const group = ((plane % scene.plane_groups) + scene.plane_groups) % scene.plane_groups;
-  const regions = scene.regions.filter((region) => region.group === group);
-  const loads = new Map(balance.regions.map((load) => [load.region, load]));
-  ctx.textAlign = "center";
-  ctx.textBaseline = "middle";
   let drawn = 0;
-  for (const region of regions) {
-    const share = loads.get(region.id)?.share;
-    if (share === undefined || share === null) continue;
+  for (const [region, share] of shares(scene, plane, balance)) {
     const [x, y, w, h] = box(camera, region.rect);
     ctx.fillStyle = heat(share, 0.34);
     ctx.fillRect(x, y, w, h);
     drawn += 1;
+  }
+  return { regions: drawn, borders: drawBorders(ctx, camera, onPlane(scene, plane), balance.borders) };
+}
+
+/** Writes how much of a tick each region takes, on top of its entities. */
+export function nameLoads(ctx, camera, scene, plane, balance) {
+  ctx.font = "650 17px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (const [region, share] of shares(scene, plane, balance)) {
+    const [x, y, w, h] = box(camera, region.rect);
     if (Math.min(w, h) < 40) continue;
-    ctx.font = "650 15px system-ui, sans-serif";
+    ctx.fillStyle = "rgba(10,14,22,0.75)";
+    ctx.beginPath();
+    ctx.roundRect(x + w / 2 - 31, y + h / 2 - 14, 62, 28, 7);
+    ctx.fill();
     ctx.fillStyle = "#f8fafc";
-    ctx.fillText(percent(share), x + w / 2, y + h / 2);
+    ctx.fillText(percent(share), x + w / 2, y + h / 2 + 1);
   }
   ctx.textAlign = "start";
-  return { regions: drawn, borders: drawBorders(ctx, camera, regions, balance.borders) };
+}
+
+/** The regions of a plane. */
+function onPlane(scene, plane) {
+  const group = ((plane % scene.plane_groups) + scene.plane_groups) % scene.plane_groups;
+  return scene.regions.filter((region) => region.group === group);
+}
+
+/** The regions of a plane that have reported lately, each with its share of a tick. */
+function shares(scene, plane, balance) {
+  const loads = new Map(balance.regions.map((load) => [load.region, load.share]));
+  const known = (region) => typeof loads.get(region.id) === "number";
+  return onPlane(scene, plane).filter(known).map((region) => [region, loads.get(region.id)]);
 }
 
 function drawBorders(ctx, camera, regions, borders) {
