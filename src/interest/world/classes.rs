@@ -139,6 +139,11 @@ impl Classes {
         }
     }
 
+    /// All classes are less than this.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
     /// Kind and sight of a class.
     pub fn of(&self, class: u16) -> (u8, Sight) {
         let class = &self.list[usize::from(class)];

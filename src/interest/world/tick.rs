@@ -125,6 +125,9 @@ impl World {
         if let Some(positions) = &mut self.positions {
             positions.tick(view, &self.changes);
         }
+        if let Some(lists) = &mut self.lists {
+            lists.commit(states);
+        }
         let ids = &self.ids;
         self.ranks.update(ids.len(), |id, slot| ids[slot as usize] == id);
         self.report.begin(&self.changes);

@@ -96,3 +96,28 @@ pub fn each_row(key: u64, rings: u64, mut visit: impl FnMut(u64, u64)) {
         visit(plane | row << 16 | left, plane | row << 16 | right);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::interest::{Entity, Mode, Radii, Reach, Rules, Sight, World};
+    use crate::scene::{Pos, Rect};
+
+    #[test]
+    fn few_that_see_far_do_not_widen_the_cells_of_all() {
+        let ground = Rect { x0: 0, z0: 0, x1: 1_000_000, z1: 1_000_000 };
+        let circle = |cm| Reach::Circle(Radii::new(cm, cm + 500));
+        let classes = |far: u64| {
+            let rules = Rules::new(ground, Mode::Circle, circle(8_000));
+            let mut world = World::new(rules).unwrap();
+            for id in 0..40 {
+                let reach = (id < far).then(|| circle(200_000));
+                let sight = Sight { reach, ..Sight::default() };
+                let pos = Pos::ground(1_000 * id as i32, 0);
+                world.create(Entity { id, kind: 0, plane: 0, pos, sight }).unwrap();
+            }
+            world.classes.usual_cm()
+        };
+        assert_eq!([classes(0), classes(1), classes(20)], [8_500; 3]);
+        assert_eq!([classes(21), classes(40)], [200_500; 2]);
+    }
+}
