@@ -122,7 +122,8 @@ impl Report {
     fn drop_part(&mut self) {
         let of_drafts = self.drafts.iter_mut().flat_map(|one| [&mut one.keys, &mut one.spare]);
         let of_bins = self.bins.iter_mut().flat_map(|one| [&mut one.keys, &mut one.spare]);
-        for buffer in of_drafts.chain(of_bins) {
+        // What is empty was told before, and has memory for as much again.
+        for buffer in of_drafts.chain(of_bins).filter(|buffer| !buffer.is_empty()) {
             super::clear(buffer);
             buffer.shrink_to(PART);
         }

@@ -18,7 +18,8 @@ use super::share::share_range;
 use crate::scene::workers::{self, OneThread, Workers, parts};
 use crate::scene::{Pos, RangeSet, Rect};
 
-/// A changed entity is compared with a neighbourhood: a thread has work with this many.
+/// A changed entity is compared with a neighbourhood: a thread has work with this many, or with fewer
+/// where they have led to this many changes in the last tick.
 const LEAST: usize = if cfg!(test) { 1 } else { 250 };
 
 /// Where and what an entity is.
@@ -39,6 +40,8 @@ struct Record {
 
 const FREE: Record = Record { before: ABSENT, now: ABSENT };
 
+const LEAST_CHANGES: usize = 8_000;
+
 #[derive(Debug, Clone)]
 pub struct Rings {
     ground: Rect,
@@ -52,6 +55,8 @@ pub struct Rings {
     index: Index,
     /// What the tick in hand compares, by the new patch; deleted entities are the last.
     changed: Vec<Changed>,
+    /// Number of changes that the last tick found.
+    found: usize,
 }
 
 /// A changed entity, what it was, and what it has become.
@@ -90,6 +95,7 @@ impl Rings {
             queued: Vec::new(),
             index: Index::default(),
             changed: Vec::new(),
+            found: 0,
         }
     }
 
@@ -140,12 +146,14 @@ impl Rings {
         let present = changed.partition_point(|one| one.now.class != NOBODY);
         let (arrivals, alike) = (&changed[..present], alike(view.classes));
         let compare = Compare { records, index, classes: view.classes, arrivals, alike };
-        let parts = share_range((view.workers, LEAST), changed.len(), |range| {
+        let least = (LEAST_CHANGES * changed.len() / self.found.max(1)).clamp(1, LEAST);
+        let parts = share_range((view.workers, least), changed.len(), |range| {
             let mut found = Found::new(room);
             changed[range].iter().take_while(|one| compare.one(**one, &mut found)).count();
             found
         });
         parts.into_iter().for_each(|part| changes.add(part));
+        self.found = changes.len();
     }
 
     /// The index follows what has changed.
