@@ -159,6 +159,9 @@ impl Report {
             }
             radix::sort(&mut bin.keys, &mut bin.spare, keys.bits());
         });
+        if len < changes.len() {
+            self.drafts.clear();
+        }
     }
 
     /// The leading values of the next part, and the number of its changes.
@@ -215,6 +218,10 @@ impl Draft {
             let next = &mut ends[value(*key) - values.start];
             sorted[*next] = *key;
             *next += 1;
+        }
+        if values.len() < 1 << LEADING {
+            // Of a large outcome nothing is kept that is not needed.
+            *spare = Vec::new();
         }
     }
 

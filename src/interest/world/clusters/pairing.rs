@@ -129,6 +129,7 @@ impl Work for Pairing<'_> {
             }
             self.pair_one(a, &behind, test);
         }
+        self.found.duos.shrink_to_fit();
         self.found
     }
 }
