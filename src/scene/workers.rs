@@ -37,6 +37,10 @@ impl Workers for OneThread {
 /// Parts for each thread: threads that are done early take over parts of slow ones.
 const PARTS_PER_THREAD: usize = 4;
 
+/// Fewest players of a part that is worth a thread, in each step of a region's tick: about 0.1 ms.
+/// Regions with fewer than two such parts never share their ticks.
+pub(crate) const LEAST_PLAYERS: usize = if cfg!(test) { 2 } else { 128 };
+
 /// How many parts of `len` items there are to be, each of `least` items or more; 1: work on the calling
 /// thread, without any preparation.
 pub(crate) fn parts(workers: &dyn Workers, len: usize, least: usize) -> usize {

@@ -1,18 +1,20 @@
 //! What a region does is the same whatever the number of threads: random histories of crowds, every
 //! effect compared.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::support::Rng;
 use crate::support::touches::{Touches, with_properties};
 use crate::support::world::World;
+use purview::interest::{self, Entity, Mode, Radii, Reach, Rules, Sight};
 use purview::scene::messages::{Bond, EntityAction, Input, LogicEvent, Order};
 use purview::scene::properties::Properties;
 use purview::scene::region::{Commands, GameLogic, Known};
 use purview::scene::spec::{BondSpec, CrowdSpec, KindSpec, LayerSpec, Rates};
 use purview::scene::workers::{Task, Workers};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, Region, SceneSpec, SessionId, Visibility,
+    EntityId, Kind, Plane, Pos, RangeSet, Rect, Region, SceneSpec, SessionId, Visibility,
 };
 
 const SIDE: i32 = 6_400;
@@ -153,7 +155,8 @@ fn effects(spec: SceneSpec, seed: u64, threads: usize, coins: i32) -> Vec<String
     w.log = Some(Vec::new());
     w.touches = Some(Touches::new(seed));
     let mut rng = Rng::new(seed ^ 0x7ead);
-    for _ in 0..320 {
+    let players = 320 * w.regions.len();
+    for _ in 0..players {
         w.join(Plane(0), place(&mut rng), RangeSet::FULL);
     }
     for _ in 0..60 {
@@ -214,6 +217,73 @@ fn what_rules_by_entity_command_is_the_same_with_any_number_of_threads() {
     let counted =
         |log: &[String]| log.iter().filter(|effect| effect.contains("acting: [(")).count();
     let spec = scene(Visibility::Patches, 2);
-    assert!(counted(&effects(spec.clone(), 0, 1, 500)) > 10, "coins ring");
-    same_with_any_number_of_threads(&spec, 2, 500);
+    assert!(counted(&effects(spec.clone(), 0, 1, 700)) > 10, "coins ring");
+    same_with_any_number_of_threads(&spec, 2, 700);
+}
+
+/// Counts how often ticks share their work.
+#[derive(Debug, Default)]
+struct Entries(AtomicUsize);
+
+impl Workers for Entries {
+    fn threads(&self) -> usize {
+        2
+    }
+
+    fn run(&self, tasks: Vec<Task<'_>>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        tasks.into_iter().for_each(|task| task());
+    }
+}
+
+#[test]
+fn only_ticks_of_crowds_enter_the_pool() {
+    let entries = |players: usize| {
+        let (mut w, mut rng) = (World::new(scene(Visibility::Patches, 1), 5), Rng::new(5));
+        let workers = Arc::new(Entries::default());
+        w.regions[0].set_workers(workers.clone());
+        for _ in 0..players {
+            w.join(Plane(0), place(&mut rng), RangeSet::FULL);
+        }
+        for _ in 0..10 {
+            w.step();
+            disturb(&mut w, &mut rng);
+        }
+        workers.0.load(Ordering::Relaxed)
+    };
+    assert_eq!(entries(200), 0);
+    assert!(entries(320) > 0);
+}
+
+#[test]
+fn only_long_ticks_of_interest_worlds_enter_the_pool() {
+    let entries = |mode, reach, entities: u64| {
+        let side = 1_750 * (entities as f64).sqrt() as i32;
+        let ground = Rect { x0: 0, z0: 0, x1: side, z1: side };
+        let mut world = interest::World::new(Rules::new(ground, mode, reach)).unwrap();
+        let mut rng = Rng::new(5);
+        let mut at = |_| Pos::ground(rng.range(100, side - 100), rng.range(100, side - 100));
+        let places: Vec<Pos> = (0..entities).map(&mut at).collect();
+        for (id, pos) in (0..).zip(&places) {
+            let sight = Sight::default();
+            world.create(Entity { id, kind: 0, plane: 0, pos: *pos, sight }).unwrap();
+        }
+        world.tick();
+        let workers = Arc::new(Entries::default());
+        world.set_workers(workers.clone());
+        for tick in 1..40_i32 {
+            for (id, pos) in (0..).zip(&places) {
+                let x = pos.x + 50 * (tick % 20 - 10).abs() - 250;
+                world.move_to(id, Pos { x: x.clamp(0, side - 1), ..*pos }).unwrap();
+            }
+            world.tick();
+        }
+        workers.0.load(Ordering::Relaxed)
+    };
+    let circle = (Mode::Circle, Reach::Circle(Radii::new(8_000, 8_500)));
+    let patches = (Mode::Patches { patch_cm: 2_836 }, Reach::Rings(RangeSet::FULL));
+    for (mode, reach) in [circle, patches] {
+        assert_eq!(entries(mode, reach, 1_000), 0, "{mode:?}");
+        assert!(entries(mode, reach, 40_000) > 0, "{mode:?}");
+    }
 }

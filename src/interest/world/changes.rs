@@ -35,6 +35,11 @@ impl Change {
         self.0 & 1 == 1
     }
 
+    #[inline]
+    fn gain(self) -> isize {
+        if self.appears() { 1 } else { -1 }
+    }
+
     /// What two changes of the same pair have in common.
     pub fn pair(self) -> u64 {
         self.0 >> 1
@@ -80,6 +85,7 @@ impl<'a> Found<'a> {
             self.changes.close();
         }
         self.changes.last.push(change);
+        self.changes.gain += change.gain();
     }
 
     /// Whether all threads together have found more than there may be: the search should end.
@@ -94,6 +100,8 @@ impl<'a> Found<'a> {
 pub struct Changes {
     full: Vec<Vec<Change>>,
     last: Vec<Change>,
+    /// How many pairs more there are after these changes.
+    gain: isize,
 }
 
 impl Changes {
@@ -104,6 +112,7 @@ impl Changes {
     pub fn clear(&mut self) {
         self.full = Vec::new();
         super::clear(&mut self.last);
+        self.gain = 0;
     }
 
     fn close(&mut self) {
@@ -112,7 +121,8 @@ impl Changes {
 
     /// Adds what a thread has found, behind what is here.
     pub fn add(&mut self, found: Found) {
-        let Changes { full, last } = found.changes;
+        let Changes { full, last, gain } = found.changes;
+        self.gain += gain;
         let fits = full.is_empty() && self.last.len() + last.len() <= CHUNK;
         if fits && !self.last.is_empty() {
             self.last.extend_from_slice(&last);
@@ -139,6 +149,7 @@ impl Changes {
         let mut all = self.take();
         let rest = all.split_off(from);
         self.last = all;
+        self.count_gain();
         rest
     }
 
@@ -166,11 +177,16 @@ impl Changes {
         }
         all.truncate(kept);
         self.full = vec![all];
+        self.count_gain();
     }
 
     /// How many pairs more there are after these changes.
     pub fn gain(&self) -> isize {
-        self.iter().map(|change| if change.appears() { 1 } else { -1 }).sum()
+        self.gain
+    }
+
+    fn count_gain(&mut self) {
+        self.gain = self.iter().map(Change::gain).sum();
     }
 }
 

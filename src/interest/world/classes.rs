@@ -6,11 +6,14 @@
 use rustc_hash::FxHashMap;
 
 use super::request::{MOST_CLASSES, Sight};
-use super::rules::{Reach, Rules};
+use super::rules::{Radii, Reach, Rules};
 use crate::scene::RangeSet;
 
 /// The class of entities that do not exist.
 pub const NOBODY: u16 = u16::MAX;
+
+/// One of so many observers may see farther than usual: such observers cost more than others.
+const FEW: usize = if cfg!(test) { 2 } else { 16 };
 
 #[derive(Debug, Clone)]
 struct Class {
@@ -136,6 +139,11 @@ impl Classes {
         }
     }
 
+    /// All classes are less than this.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
     /// Kind and sight of a class.
     pub fn of(&self, class: u16) -> (u8, Sight) {
         let class = &self.list[usize::from(class)];
@@ -183,31 +191,53 @@ impl Classes {
         Some([self.own_reach(a, b)?, self.own_reach(b, a)?])
     }
 
+    /// The longest leave radius of an observing class, centimetres; 0 without circles.
+    pub fn farthest_cm(&self, class: u16) -> i32 {
+        longest(self.used_by(&self.list[usize::from(class)]), |radii| radii.leave_cm)
+    }
+
     /// The longest leave radius in use, centimetres; 0 without circles.
     pub fn most_cm(&self) -> i32 {
-        self.used()
-            .map(|reach| if let Reach::Circle(r) = reach { r.leave_cm } else { 0 })
-            .max()
-            .unwrap_or(0)
+        longest(self.used(), |radii| radii.leave_cm)
     }
 
     /// The longest enter radius in use, centimetres; 0 without circles.
     pub fn most_enter_cm(&self) -> i32 {
-        self.used()
-            .map(|reach| if let Reach::Circle(r) = reach { r.enter_cm } else { 0 })
-            .max()
-            .unwrap_or(0)
+        longest(self.used(), |radii| radii.enter_cm)
+    }
+
+    /// The longest leave radius of most observers, centimetres: few see farther.
+    pub fn usual_cm(&self) -> i32 {
+        let observers = (0..self.list.len() as u16)
+            .map(|class| (self.farthest_cm(class), self.list[usize::from(class)].uses as usize));
+        let mut observers: Vec<_> = observers.filter(|(cm, _)| *cm > 0).collect();
+        observers.sort_unstable();
+        let mut few = observers.iter().map(|(_, uses)| uses).sum::<usize>() / FEW;
+        while let [.., _, (_, uses)] = &observers[..]
+            && *uses <= few
+        {
+            few -= uses;
+            observers.pop();
+        }
+        observers.last().map_or(0, |(cm, _)| *cm)
     }
 
     /// Every reach that a class in use may have, or one that is remembered.
     pub fn used(&self) -> impl Iterator<Item = Reach> {
-        self.list.iter().flat_map(|class| {
-            let row = self.rows.get(usize::from(class.kind)).and_then(Option::as_ref);
-            let ruled = match class.sight.reach {
-                Some(_) => &[][..],
-                None => row.map_or(self.rules.reach.as_slice(), |row| &row.distinct),
-            };
-            class.sight.reach.into_iter().chain(ruled.iter().copied())
-        })
+        self.list.iter().flat_map(|class| self.used_by(class))
     }
+
+    fn used_by<'a>(&'a self, class: &Class) -> impl Iterator<Item = Reach> + use<'a> {
+        let row = self.rows.get(usize::from(class.kind)).and_then(Option::as_ref);
+        let ruled = match class.sight.reach {
+            Some(_) => &[][..],
+            None => row.map_or(self.rules.reach.as_slice(), |row| &row.distinct),
+        };
+        class.sight.reach.into_iter().chain(ruled.iter().copied())
+    }
+}
+
+fn longest(reaches: impl Iterator<Item = Reach>, of: impl Fn(Radii) -> i32) -> i32 {
+    let radius = |reach| if let Reach::Circle(radii) = reach { of(radii) } else { 0 };
+    reaches.map(radius).max().unwrap_or(0)
 }

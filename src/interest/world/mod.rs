@@ -293,7 +293,12 @@ impl World {
         };
         let slot = slots.follow(id, is_there).ok_or(RequestError::Unknown(id))?;
         self.check_pos(id, pos)?;
-        self.states[slot as usize].pos = pos;
+        let before = std::mem::replace(&mut self.states[slot as usize].pos, pos);
+        if let Some(lists) = &mut self.lists
+            && before != pos
+        {
+            lists.touch(slot);
+        }
         if let Some(positions) = &mut self.positions {
             positions.moved(slot);
         }
@@ -368,7 +373,7 @@ impl World {
         if usize::from(strength) >= BONDS {
             return Err(RequestError::Strength { id, strength });
         }
-        let is_member = lists.bonds.set(slot, strength, group);
+        let is_member = lists.set_bond(slot, strength, group);
         if is_member { Ok(()) } else { Err(RequestError::GroupFull { id, group }) }
     }
 
@@ -414,6 +419,9 @@ impl World {
     /// Anything but a position may have changed.
     fn touch(&mut self, slot: u32) {
         let state = self.states[slot as usize];
+        if let Some(lists) = &mut self.lists {
+            lists.touch(slot);
+        }
         match &mut self.engine {
             Engine::Rings(e) => e.touched(slot, state.pos),
             Engine::Clusters(e) => e.touched(slot),

@@ -12,7 +12,7 @@ pub fn sort(keys: &mut Vec<u64>, spare: &mut Vec<u64>, bits: u32) {
     if keys.len() < MANY || keys.len() > u32::MAX as usize {
         return keys.sort_unstable();
     }
-    super::clear(spare);
+    // What is there is overwritten.
     spare.resize(keys.len(), 0);
     let passes = bits.div_ceil(DIGIT);
     let digit = bits.div_ceil(passes);

@@ -1,9 +1,10 @@
 //! The changes of a tick as events in order, part by part.
 //!
-//! A part has the changes of a range of keys. Several threads put the keys of a part into bins by
-//! their leading bits; then each sorts bins. The bins are of about the same size. Most ticks have one
-//! part: with more, a tick needs eight bytes for each of its changes, and those of a part for
-//! sorting.
+//! A part has the changes of a range of keys. Several threads sort keys of a part by their leading
+//! bits, each some of them. Then each thread sorts all keys of a range of leading bits, a *bin*, and
+//! at last turns them into events: a bin has a place of its own among the events. The bins are of
+//! about the same size. Most ticks have one part: with more, a tick needs eight bytes for each of its
+//! changes, and those of a part for sorting.
 
 use std::ops::Range;
 
@@ -12,8 +13,8 @@ use super::ranks::Keys;
 use super::{Event, radix};
 use crate::scene::workers::{self, Workers};
 
-/// Changes that are worth a thread, which is started twice.
-const LEAST: usize = if cfg!(test) { 2 } else { 25_000 };
+/// Changes that are worth a thread: about 0.3 ms.
+const LEAST: usize = if cfg!(test) { 2 } else { 8_000 };
 
 /// Leading bits of keys that parts and bins tell apart.
 const LEADING: u32 = 10;
@@ -25,20 +26,30 @@ const PARTS: usize = 32;
 /// Tells the changes of a tick. It keeps buffers, and what is not told yet.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    bins: Vec<Vec<Vec<u64>>>,
-    sorters: Vec<Sorter>,
+    drafts: Vec<Draft>,
+    bins: Vec<Bin>,
     /// Number of changes for each value of the leading bits.
     counts: Vec<usize>,
     /// The next part, as a range of leading values.
     next: usize,
     part_len: usize,
-    /// What is told next of the part in hand: sorter, and place in it.
+    /// What is told next of the part in hand: bin, and place in it.
     at: (usize, usize),
     left: usize,
 }
 
+/// Keys that one thread has sorted by their leading bits.
 #[derive(Debug, Clone, Default)]
-struct Sorter {
+struct Draft {
+    keys: Vec<u64>,
+    spare: Vec<u64>,
+    /// Where the keys of each leading value of the part end.
+    ends: Vec<usize>,
+}
+
+/// Sorted keys.
+#[derive(Debug, Clone, Default)]
+struct Bin {
     keys: Vec<u64>,
     spare: Vec<u64>,
 }
@@ -52,130 +63,194 @@ impl Report {
         self.counts.clear();
     }
 
-    fn count(&mut self, keys: Keys, changes: &Changes) {
-        self.counts.resize(1 << LEADING, 0);
-        let shift = shift(keys);
-        changes.iter().for_each(|change| self.counts[(keys.of(change) >> shift) as usize] += 1);
-    }
-
     /// Changes that are not told.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Tells the next changes, at most so many.
+    /// Tells as many of the next changes as there is room for, which must not be more than are left.
     pub fn tell(
         &mut self,
         (keys, changes): (Keys, &Changes),
         workers: &dyn Workers,
-        most: usize,
-        events: &mut Vec<Event>,
+        mut room: &mut [Event],
     ) {
-        let mut room = most.min(self.left);
-        self.left -= room;
-        events.reserve(room);
-        while room > 0 {
-            let Some(sorter) = self.sorters.get(self.at.0) else {
+        self.left -= room.len();
+        while !room.is_empty() {
+            if self.at.0 >= self.bins.len() {
                 self.sort_next(keys, changes, workers);
-                continue;
-            };
-            let rest = &sorter.keys[self.at.1..];
-            let some = &rest[..rest.len().min(room)];
-            events.extend(some.iter().map(|key| keys.event(*key)));
-            room -= some.len();
-            self.at = if some.len() < rest.len() {
-                (self.at.0, self.at.1 + some.len())
-            } else {
-                (self.at.0 + 1, 0)
-            };
+            }
+            room = self.tell_bins(keys, workers, room);
         }
         if self.left == 0 {
             self.drop_part();
         }
     }
 
+    /// Tells what is sorted, and returns the room that is left.
+    fn tell_bins<'a>(
+        &mut self,
+        keys: Keys,
+        workers: &dyn Workers,
+        mut room: &'a mut [Event],
+    ) -> &'a mut [Event] {
+        let mut pieces = Vec::new();
+        let all = room.len();
+        while let Some(bin) = self.bins.get(self.at.0)
+            && !room.is_empty()
+        {
+            let rest = &bin.keys[self.at.1..];
+            let (piece, behind) = room.split_at_mut(rest.len().min(room.len()));
+            room = behind;
+            self.at = match piece.len() == rest.len() {
+                true => (self.at.0 + 1, 0),
+                false => (self.at.0, self.at.1 + piece.len()),
+            };
+            pieces.push((piece, rest));
+        }
+        let parts = workers::parts(workers, all - room.len(), LEAST).min(pieces.len().max(1));
+        workers::share(workers, &mut pieces, &mut vec![(); parts], |(), _, pieces| {
+            for (events, sorted) in pieces {
+                let told = sorted.iter().map(|key| keys.event(*key));
+                events.iter_mut().zip(told).for_each(|(event, told)| *event = told);
+            }
+        });
+        room
+    }
+
     /// Forgets a part that was told, and keeps memory for one more.
     fn drop_part(&mut self) {
-        for Sorter { keys, spare } in &mut self.sorters {
-            for buffer in [keys, spare] {
-                super::clear(buffer);
-                buffer.shrink_to(PART);
-            }
+        let of_drafts = self.drafts.iter_mut().flat_map(|one| [&mut one.keys, &mut one.spare]);
+        let of_bins = self.bins.iter_mut().flat_map(|one| [&mut one.keys, &mut one.spare]);
+        // What is empty was told before, and has memory for as much again.
+        for buffer in of_drafts.chain(of_bins).filter(|buffer| !buffer.is_empty()) {
+            super::clear(buffer);
+            buffer.shrink_to(PART);
         }
-        self.bins.clear();
-        self.at = (self.sorters.len(), 0);
+        self.at = (self.bins.len(), 0);
     }
 
     /// Sorts the next part.
     fn sort_next(&mut self, keys: Keys, changes: &Changes, workers: &dyn Workers) {
+        let (values, len) = self.next_part(keys, changes, workers);
+        self.at = (0, 0);
+        let parts = workers::parts(workers, len, LEAST);
+        self.bins.resize_with(parts, Bin::default);
+        if let [bin] = &mut self.bins[..] {
+            let is_in = |key: &u64| values.contains(&((key >> shift(keys)) as usize));
+            bin.keys.clear();
+            bin.keys.reserve(len);
+            bin.keys.extend(changes.iter().map(|change| keys.of(change)).filter(is_in));
+            return radix::sort(&mut bin.keys, &mut bin.spare, keys.bits());
+        }
+        self.drafts.resize_with(parts, Draft::default);
+        self.drafts.iter_mut().for_each(|draft| draft.begin(values.len()));
+        let chunks = changes.chunks();
+        workers::share_range(workers, changes.len(), &mut self.drafts, |draft, range| {
+            draft.fill(keys, slice(&chunks, range), &values);
+        });
+        let bounds = bounds(&self.drafts, values.len(), parts);
+        let (drafts, mut numbers) = (&self.drafts, vec![(); parts]);
+        workers::share(workers, &mut numbers, &mut self.bins, |bin, at, _| {
+            bin.keys.clear();
+            for draft in drafts {
+                let sorted = draft.range(bounds[at]..bounds[at + 1]);
+                bin.keys.extend_from_slice(&draft.keys[sorted]);
+            }
+            radix::sort(&mut bin.keys, &mut bin.spare, keys.bits());
+        });
+        if len < changes.len() {
+            self.drafts.clear();
+        }
+    }
+
+    /// The leading values of the next part, and the number of its changes.
+    fn next_part(
+        &mut self,
+        keys: Keys,
+        changes: &Changes,
+        workers: &dyn Workers,
+    ) -> (Range<usize>, usize) {
         let all = changes.len();
-        if all <= self.part_len && workers::parts(workers, all, LEAST) == 1 {
-            return self.sort_all(keys, changes);
+        if all <= self.part_len {
+            return (0..1 << LEADING, all);
         }
         if self.counts.is_empty() {
-            self.count(keys, changes);
+            self.counts = count(keys, changes, workers);
         }
-        let from = self.next;
-        let mut len = 0;
+        let (from, mut len) = (self.next, 0);
         while let Some(count) = self.counts.get(self.next)
             && (len == 0 || len + count <= self.part_len)
         {
             len += count;
             self.next += 1;
         }
-        let parts = workers::parts(workers, len, LEAST);
-        self.sorters.resize_with(parts, Sorter::default);
-        self.sorters.iter_mut().for_each(|sorter| sorter.keys.clear());
-        self.at = (0, 0);
-        let values = from..self.next;
-        if let [sorter] = &mut self.sorters[..] {
-            let is_in = |key: &u64| values.contains(&((key >> shift(keys)) as usize));
-            sorter.keys.reserve(len);
-            sorter.keys.extend(changes.iter().map(|change| keys.of(change)).filter(is_in));
-            return radix::sort(&mut sorter.keys, &mut sorter.spare, keys.bits());
-        }
-        self.fill_bins(keys, changes, values, len, workers);
-        let (bins, mut numbers) = (&self.bins, vec![(); parts]);
-        workers::share(workers, &mut numbers, &mut self.sorters, |sorter, bin, _| {
-            bins.iter().for_each(|of| sorter.keys.extend_from_slice(&of[bin]));
-            radix::sort(&mut sorter.keys, &mut sorter.spare, keys.bits());
-        });
-        self.bins.clear();
+        (from..self.next, len)
+    }
+}
+
+impl Draft {
+    /// Forgets all keys; the part has so many leading values.
+    fn begin(&mut self, values: usize) {
+        self.keys.clear();
+        self.spare.clear();
+        self.ends.clear();
+        self.ends.resize(values, 0);
     }
 
-    /// Sorts all changes at once, on this thread.
-    fn sort_all(&mut self, keys: Keys, changes: &Changes) {
-        self.sorters.resize_with(1, Sorter::default);
-        self.at = (0, 0);
-        let Sorter { keys: sorted, spare } = &mut self.sorters[0];
-        sorted.clear();
-        sorted.reserve(changes.len());
-        sorted.extend(changes.iter().map(|change| keys.of(change)));
-        radix::sort(sorted, spare, keys.bits());
-    }
-
-    /// Puts the keys of a part into as many bins as there are sorters.
-    fn fill_bins(
-        &mut self,
-        keys: Keys,
-        changes: &Changes,
-        values: Range<usize>,
-        len: usize,
-        workers: &dyn Workers,
-    ) {
-        let (shift, count) = (shift(keys), self.sorters.len());
-        let bin_of = bins(&self.counts, values, (len, count));
-        self.bins.resize_with(count, || vec![Vec::new(); count]);
-        let chunks = changes.chunks();
-        workers::share_range(workers, changes.len(), &mut self.bins, |bins, range| {
-            for change in slice(&chunks, range) {
-                let key = keys.of(change);
-                if let Some(bin) = bin_of[(key >> shift) as usize] {
-                    bins[usize::from(bin)].push(key);
-                }
+    /// Sorts the keys of changes that have these leading values.
+    fn fill(&mut self, keys: Keys, changes: impl Iterator<Item = Change>, values: &Range<usize>) {
+        let Draft { keys: sorted, spare, ends } = self;
+        let value = |key: u64| (key >> shift(keys)) as usize;
+        for key in changes.map(|change| keys.of(change)) {
+            if values.contains(&value(key)) {
+                ends[value(key) - values.start] += 1;
+                spare.push(key);
             }
-        });
+        }
+        let mut start = 0;
+        for count in ends.iter_mut() {
+            start += std::mem::replace(count, start);
+        }
+        sorted.resize(spare.len(), 0);
+        for key in spare.iter() {
+            // What begins as the start of a value ends as its end.
+            let next = &mut ends[value(*key) - values.start];
+            sorted[*next] = *key;
+            *next += 1;
+        }
+        if values.len() < 1 << LEADING {
+            // Of a large outcome nothing is kept that is not needed.
+            *spare = Vec::new();
+        }
     }
+
+    /// Where the keys of a range of the part's values are.
+    fn range(&self, values: Range<usize>) -> Range<usize> {
+        let end = |count: usize| count.checked_sub(1).map_or(0, |last| self.ends[last]);
+        end(values.start)..end(values.end)
+    }
+}
+
+/// Number of changes for each value of the leading bits.
+fn count(keys: Keys, changes: &Changes, workers: &dyn Workers) -> Vec<usize> {
+    let parts = workers::parts(workers, changes.len(), LEAST);
+    let mut counts = vec![vec![0; 1 << LEADING]; parts];
+    let chunks = changes.chunks();
+    workers::share_range(workers, changes.len(), &mut counts, |counts, range| {
+        slice(&chunks, range).for_each(|one| counts[(keys.of(one) >> shift(keys)) as usize] += 1);
+    });
+    let sum = |value: usize| counts.iter().map(|counts| counts[value]).sum();
+    (0..1 << LEADING).map(sum).collect()
+}
+
+/// Where the values of each bin begin, and where those of the last one end.
+fn bounds(drafts: &[Draft], values: usize, bins: usize) -> Vec<usize> {
+    let before = |value: usize| drafts.iter().map(|draft| draft.range(0..value).end).sum::<usize>();
+    let starts: Vec<usize> = (0..=values).map(before).collect();
+    let all = before(values);
+    let first = |bin: usize| starts.partition_point(|start| *start < bin * all / bins);
+    (0..bins).map(first).chain([values]).collect()
 }
 
 /// A range of the changes of several chunks.
@@ -191,19 +266,6 @@ fn slice<'a>(chunks: &'a [&[Change]], range: Range<usize>) -> impl Iterator<Item
 
 fn shift(keys: Keys) -> u32 {
     keys.bits().saturating_sub(LEADING)
-}
-
-/// The bin of each value of the leading bits that is in the part.
-fn bins(counts: &[usize], values: Range<usize>, (all, count): (usize, usize)) -> Vec<Option<u16>> {
-    let mut before = 0;
-    let mut bin = |(value, here): (usize, &usize)| {
-        values.contains(&value).then(|| {
-            let bin = before * count / all.max(1);
-            before += here;
-            bin.min(count - 1) as u16
-        })
-    };
-    counts.iter().enumerate().map(&mut bin).collect()
 }
 
 #[cfg(test)]
@@ -248,11 +310,13 @@ mod tests {
             want.sort_unstable();
             let threads: [&dyn Workers; 3] = [&OneThread, &Backwards(2), &Backwards(16)];
             for (report, workers) in reports.iter_mut().zip(threads) {
-                let mut events = Vec::new();
+                let none = Event { observer: 0, subject: 0, appears: false };
+                let mut events = vec![none; len];
                 report.begin(&changes);
                 while report.left() > 0 {
-                    let most = 1 + rng.below(70) as usize;
-                    report.tell((ranks.keys(), &changes), workers, most, &mut events);
+                    let (from, most) = (len - report.left(), 1 + rng.below(70) as usize);
+                    let room = &mut events[from..(from + most).min(len)];
+                    report.tell((ranks.keys(), &changes), workers, room);
                 }
                 let got: Vec<_> =
                     events.iter().map(|e| (e.observer, e.subject, e.appears)).collect();

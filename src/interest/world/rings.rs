@@ -3,21 +3,24 @@
 //! During a tick the index holds the entities as they were when the last one ended. A changed entity
 //! is compared, old state with new state, with all entities around its old and its new patch. Pairs
 //! in which both changed are found twice: around the old patch in the index, and around the new one
-//! among the changed, which are sorted by their new patches for that. The index follows when all are
-//! compared.
+//! among the changed, which are sorted by their new patches for that: so each thread compares those
+//! of a stripe of the ground. The index follows when all are compared. It consists of shards, and each
+//! thread changes some of them.
 
 mod index;
 
-use self::index::{Cell, Index, Patch};
+use self::index::{Cell, Index, Patch, Shard};
 use super::View;
 use super::changes::{Change, Changes, Found, Room};
 use super::classes::{Classes, NOBODY};
 use super::rules::{Reach, Rules};
-use super::share::share;
+use super::share::share_range;
+use crate::scene::workers::{self, OneThread, Workers, parts};
 use crate::scene::{Pos, RangeSet, Rect};
 
-/// A changed entity is compared with a neighbourhood: a thread has work with this many.
-const LEAST: usize = 250;
+/// A changed entity is compared with a neighbourhood: a thread has work with this many, or with fewer
+/// where they have led to this many changes in the last tick.
+const LEAST: usize = if cfg!(test) { 1 } else { 250 };
 
 /// Where and what an entity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,14 +34,13 @@ const ABSENT: Stance = Stance { cell: Cell(0), class: NOBODY };
 #[derive(Debug, Clone, Copy)]
 struct Record {
     before: Stance,
-    /// What a queued entity becomes.
+    /// What a changed entity becomes.
     now: Stance,
-    /// Place within the entities of the patch in the index.
-    place: u32,
-    queued: bool,
 }
 
-const FREE: Record = Record { before: ABSENT, now: ABSENT, place: 0, queued: false };
+const FREE: Record = Record { before: ABSENT, now: ABSENT };
+
+const LEAST_CHANGES: usize = 8_000;
 
 #[derive(Debug, Clone)]
 pub struct Rings {
@@ -48,16 +50,27 @@ pub struct Rings {
     /// By slot, the patch of the newest position: row, then column.
     patches: Vec<u32>,
     queue: Vec<u32>,
+    /// By slot.
+    queued: Vec<bool>,
     index: Index,
-    /// What the tick in hand compares.
+    /// What the tick in hand compares, by the new patch; deleted entities are the last.
     changed: Vec<Changed>,
+    /// Number of changes that the last tick found.
+    found: usize,
 }
 
-/// A changed entity, and what it has become.
+/// A changed entity, what it was, and what it has become.
 #[derive(Debug, Clone, Copy)]
 struct Changed {
     slot: u32,
+    before: Stance,
     now: Stance,
+}
+
+impl Changed {
+    fn order(&self) -> (bool, Cell, u32) {
+        (self.now.class == NOBODY, self.now.cell, self.slot)
+    }
 }
 
 /// All that comparisons read.
@@ -79,8 +92,10 @@ impl Rings {
             records: Vec::new(),
             patches: Vec::new(),
             queue: Vec::new(),
+            queued: Vec::new(),
             index: Index::default(),
             changed: Vec::new(),
+            found: 0,
         }
     }
 
@@ -111,50 +126,56 @@ impl Rings {
         if slot as usize >= self.records.len() {
             self.records.resize(slot as usize + 1, FREE);
             self.patches.resize(slot as usize + 1, 0);
+            self.queued.resize(slot as usize + 1, false);
         }
         self.patches[slot as usize] = self.patch(pos);
         self.queue(slot);
     }
 
     fn queue(&mut self, slot: u32) {
-        let record = &mut self.records[slot as usize];
-        if !record.queued {
-            record.queued = true;
+        if !std::mem::replace(&mut self.queued[slot as usize], true) {
             self.queue.push(slot);
         }
     }
 
     /// Finds what changes. [`Rings::commit`] or [`Rings::undo`] must follow.
     pub fn tick(&mut self, view: View, room: &Room, changes: &mut Changes) {
-        let mut changed = self.changed(view);
-        let mut arrivals = changed.clone();
-        arrivals.retain(|one| one.now.class != NOBODY);
-        arrivals.sort_unstable_by_key(|one| (one.now.cell, one.slot));
-        let compare = Compare {
-            records: &self.records,
-            index: &self.index,
-            classes: view.classes,
-            arrivals: &arrivals,
-            alike: alike(view.classes),
-        };
-        let parts = share((view.workers, LEAST), &mut changed, |_, part| {
+        self.changed = self.find_changed(view);
+        self.mark(view.workers, true);
+        let Rings { records, index, changed, .. } = self;
+        let present = changed.partition_point(|one| one.now.class != NOBODY);
+        let (arrivals, alike) = (&changed[..present], alike(view.classes));
+        let compare = Compare { records, index, classes: view.classes, arrivals, alike };
+        let least = (LEAST_CHANGES * changed.len() / self.found.max(1)).clamp(1, LEAST);
+        let parts = share_range((view.workers, least), changed.len(), |range| {
             let mut found = Found::new(room);
-            part.iter().take_while(|one| compare.one(**one, &mut found)).count();
+            changed[range].iter().take_while(|one| compare.one(**one, &mut found)).count();
             found
         });
         parts.into_iter().for_each(|part| changes.add(part));
-        self.changed = changed;
+        self.found = changes.len();
     }
 
     /// The index follows what has changed.
-    pub fn commit(&mut self) {
+    pub fn commit(&mut self, workers: &dyn Workers) {
         let changed = std::mem::take(&mut self.changed);
-        changed.iter().for_each(|one| self.step(*one));
+        each_shard(workers, &mut self.index, &changed, |shard, one, (was_here, is_here)| {
+            if was_here {
+                shard.remove(one.before.cell, one.slot);
+            }
+            if is_here {
+                shard.insert(one.now.cell, one.slot, one.now.class);
+            }
+        });
+        each_record(workers, &mut self.records, &changed, |record, one| record.before = one.now);
     }
 
     /// Nothing has changed: it is compared again when the next tick ends.
     pub fn undo(&mut self) {
-        self.queue.extend(self.changed.drain(..).map(|one| one.slot));
+        self.mark(&OneThread, false);
+        for one in std::mem::take(&mut self.changed) {
+            self.queue(one.slot);
+        }
     }
 
     /// Those that an entity saw when the last tick ended, or those that saw it.
@@ -174,44 +195,90 @@ impl Rings {
     }
 
     /// Empties the queue.
-    fn changed(&mut self, view: View) -> Vec<Changed> {
-        let mut changed = Vec::with_capacity(self.queue.len());
-        for slot in self.queue.drain(..) {
-            let (record, state) = (&mut self.records[slot as usize], view.states[slot as usize]);
-            let cell =
-                Cell(u64::from(state.plane as u32) << 32 | u64::from(self.patches[slot as usize]));
-            let is_absent = state.class == NOBODY;
-            let now = if is_absent { ABSENT } else { Stance { cell, class: state.class } };
-            record.now = now;
-            record.queued = now != record.before;
-            if record.queued {
-                changed.push(Changed { slot, now });
-            }
-            if record.before.class != NOBODY {
-                let (cell, place) = (record.before.cell, record.place);
-                match record.queued {
-                    true => self.index.queue(cell, place),
-                    false => self.index.unqueue(cell, place),
-                }
-            }
+    fn find_changed(&mut self, view: View) -> Vec<Changed> {
+        let queue = std::mem::take(&mut self.queue);
+        queue.iter().for_each(|slot| self.queued[*slot as usize] = false);
+        let this = &*self;
+        let parts = share_range((view.workers, 4 * LEAST), queue.len(), |range| {
+            let found = queue[range].iter().filter_map(|slot| this.changed(*slot, view));
+            let mut part: Vec<_> = found.collect();
+            part.sort_unstable_by_key(Changed::order);
+            part
+        });
+        let mut changed = parts.concat();
+        if parts.len() > 1 {
+            // The stable sort merges sorted runs.
+            changed.sort_by_key(Changed::order);
         }
+        self.queue = queue;
+        super::clear(&mut self.queue);
         changed
     }
 
-    /// Moves an entity in the index.
-    fn step(&mut self, Changed { slot, now }: Changed) {
-        let Record { before, place, .. } = self.records[slot as usize];
-        if before.class != NOBODY
-            && let Some(displaced) = self.index.remove(before.cell, place)
-        {
-            self.records[displaced as usize].place = place;
-        }
-        if now.class != NOBODY {
-            self.records[slot as usize].place = self.index.insert(now.cell, slot, now.class);
-        }
-        let record = &mut self.records[slot as usize];
-        (record.before, record.queued) = (now, false);
+    /// What has become of an entity; `None`: nothing has changed.
+    fn changed(&self, slot: u32, view: View) -> Option<Changed> {
+        let (before, state) = (self.records[slot as usize].before, view.states[slot as usize]);
+        let cell =
+            Cell(u64::from(state.plane as u32) << 32 | u64::from(self.patches[slot as usize]));
+        let is_absent = state.class == NOBODY;
+        let now = if is_absent { ABSENT } else { Stance { cell, class: state.class } };
+        (now != before).then_some(Changed { slot, before, now })
     }
+
+    /// Says in records and index what is changing, or that it is not.
+    fn mark(&mut self, workers: &dyn Workers, is_changing: bool) {
+        let Rings { index, records, changed, .. } = self;
+        each_shard(workers, index, changed, |shard, one, (was_here, _)| {
+            if was_here {
+                shard.mark(one.before.cell, one.slot, is_changing);
+            }
+        });
+        each_record(workers, records, changed, |record, one| record.now = one.now);
+    }
+}
+
+/// Calls `work` for the shards of a changed entity: whether it was in the shard, and whether it comes.
+fn each_shard(
+    workers: &dyn Workers,
+    index: &mut Index,
+    changed: &[Changed],
+    work: impl Fn(&mut Shard, &Changed, (bool, bool)) + Sync,
+) {
+    let mut parts = vec![(); parts(workers, changed.len(), LEAST)];
+    workers::share(workers, index.shards(), &mut parts, |(), first, shards| {
+        let count = shards.len();
+        let here = |stance: &Stance| {
+            let at = Index::shard_of(stance.cell).wrapping_sub(first);
+            (stance.class != NOBODY && at < count).then_some(at)
+        };
+        for one in changed {
+            let (from, to) = (here(&one.before), here(&one.now));
+            if let Some(at) = from {
+                work(&mut shards[at], one, (true, to == from));
+            }
+            if let Some(at) = to.filter(|_| to != from) {
+                work(&mut shards[at], one, (false, true));
+            }
+        }
+    });
+}
+
+/// Calls `work` with the record of each changed entity. Each thread has the records of a range of
+/// slots.
+fn each_record(
+    workers: &dyn Workers,
+    records: &mut [Record],
+    changed: &[Changed],
+    work: impl Fn(&mut Record, &Changed) + Sync,
+) {
+    let mut parts = vec![(); parts(workers, changed.len(), 4 * LEAST)];
+    workers::share(workers, records, &mut parts, |(), first, records| {
+        for one in changed {
+            if let Some(record) = records.get_mut((one.slot as usize).wrapping_sub(first)) {
+                work(record, one);
+            }
+        }
+    });
 }
 
 /// Which rings every reach in use treats alike.
@@ -247,7 +314,7 @@ impl Compare<'_> {
 
     /// Compares an entity; whether there is room for more.
     fn one(&self, me: Changed, changes: &mut Found) -> bool {
-        let before = self.records[me.slot as usize].before;
+        let before = me.before;
         if before.class != NOBODY {
             self.index.around(before.cell, |cell, patch| {
                 self.with_patch(me, before, cell, patch, changes);
@@ -276,7 +343,7 @@ impl Compare<'_> {
     ) {
         let rings = [before, me.now].map(|stance| at(stance.cell.ring(cell)));
         let nothing = before.class == me.now.class && self.alike[rings[0]][rings[1]];
-        if nothing && patch.queued == 0 {
+        if nothing && patch.changing == 0 {
             return;
         }
         // What changes between the two is the same for all of a class.
@@ -285,10 +352,10 @@ impl Compare<'_> {
             if changes.is_over() {
                 return;
             }
-            if other.is_queued {
+            if other.is_changing {
                 // Both changed. What appears is found among the arrivals.
                 if me.slot < other.slot {
-                    let Record { before: theirs, now, .. } = self.records[other.slot as usize];
+                    let Record { before: theirs, now } = self.records[other.slot as usize];
                     let (me, them) = ((me.slot, before, me.now), (other.slot, theirs, now));
                     self.report(me, them, Some(false), changes);
                 }
@@ -330,8 +397,7 @@ impl Compare<'_> {
                 if changes.is_over() {
                     return;
                 }
-                let theirs = self.records[other.slot as usize].before;
-                let them = (other.slot, theirs, other.now);
+                let them = (other.slot, other.before, other.now);
                 self.report((me.slot, before, me.now), them, Some(true), changes);
             }
         }

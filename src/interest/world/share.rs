@@ -19,3 +19,29 @@ pub fn share<T: Send, R: Send>(
     });
     results.into_iter().flatten().collect()
 }
+
+/// The same for the indices below `len`: `work` gets the range of its part.
+pub fn share_range<R: Send>(
+    least: (&dyn Workers, usize),
+    len: usize,
+    work: impl Fn(std::ops::Range<usize>) -> R + Sync,
+) -> Vec<R> {
+    share(least, &mut vec![(); len], |first, part| work(first..first + part.len()))
+}
+
+/// Calls `work` with each item and its index, and returns the results in order: a task for each item,
+/// if that `is_worth` the threads.
+pub fn each<T: Send, R: Send>(
+    (workers, is_worth): (&dyn Workers, bool),
+    items: &mut [T],
+    work: impl Fn(usize, &mut T) -> R + Sync,
+) -> Vec<R> {
+    if workers.threads() < 2 || !(is_worth || cfg!(test)) {
+        return items.iter_mut().enumerate().map(|(at, item)| work(at, item)).collect();
+    }
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    workers::share(workers, items, &mut results, |result, at, item| {
+        *result = item.first_mut().map(|item| work(at, item));
+    });
+    results.into_iter().flatten().collect()
+}

@@ -2,7 +2,10 @@
 //! of it is committed or taken back.
 
 use super::changes::Room;
-use super::{Engine, Event, Position, View, World, clear, view_of};
+use super::{Engine, Event, Position, View, World, view_of};
+
+/// Room for an event.
+const NO_EVENT: Event = Event { observer: 0, subject: 0, appears: false };
 
 /// What a tick may lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +43,12 @@ impl World {
     pub fn tick(&mut self) -> &[Event] {
         // Without bounds nothing is refused.
         let count = self.end_tick(TickBounds::NONE).unwrap_or_default();
+        let keep = 4 * self.events.len().max(count) + 1_024;
+        // What is told overwrites what is there.
+        self.events.resize(count, NO_EVENT);
+        self.events.shrink_to(keep);
         let mut events = std::mem::take(&mut self.events);
-        clear(&mut events);
-        self.take_events(count, &mut events);
+        self.tell(&mut events);
         self.events = events;
         &self.events
     }
@@ -113,11 +119,14 @@ impl World {
         let World { states, ids, classes, workers, slots, .. } = self;
         let view = view_of(states, ids, classes, &**workers, slots.len());
         match &mut self.engine {
-            Engine::Rings(e) => e.commit(),
+            Engine::Rings(e) => e.commit(view.workers),
             Engine::Clusters(e) => e.commit(view),
         }
         if let Some(positions) = &mut self.positions {
             positions.tick(view, &self.changes);
+        }
+        if let Some(lists) = &mut self.lists {
+            lists.commit(states);
         }
         let ids = &self.ids;
         self.ranks.update(ids.len(), |id, slot| ids[slot as usize] == id);
@@ -129,12 +138,18 @@ impl World {
     /// Adds the next events of the tick that ended last, at most so many, in order. A large outcome
     /// is never in memory as a whole. Returns how many are left.
     pub fn take_events(&mut self, most: usize, events: &mut Vec<Event>) -> usize {
+        let from = events.len();
+        events.resize(from + most.min(self.report.left()), NO_EVENT);
+        self.tell(&mut events[from..]);
+        self.report.left()
+    }
+
+    fn tell(&mut self, room: &mut [Event]) {
         let World { report, ranks, changes, workers, .. } = self;
-        report.tell((ranks.keys(), changes), &**workers, most, events);
+        report.tell((ranks.keys(), changes), &**workers, room);
         if report.left() == 0 {
             changes.clear();
         }
-        report.left()
     }
 
     /// What the last [`World::tick`] returned.

@@ -55,9 +55,6 @@ const NO_PIECE: u32 = u32::MAX;
 
 const NOT_TOLD: (TickStamp, u32) = (TickStamp::of(Tick(0)), NO_PIECE);
 
-/// Fewest viewers of a part that is worth a thread.
-const LEAST: usize = if cfg!(test) { 2 } else { 64 };
-
 /// Marks the index of a trajectory. No batch has as many pieces.
 const TRAJECTORY: u32 = 1 << 31;
 
@@ -301,7 +298,7 @@ impl FrameBuilder {
         viewers: &mut [Viewer],
         workers: &dyn Workers,
     ) -> Option<FrameBatch> {
-        let count = workers::parts(workers, viewers.len(), LEAST);
+        let count = workers::parts(workers, viewers.len(), workers::LEAST_PLAYERS);
         self.begin(tick, scene, entities, actions, count);
         let FrameBuilder { common, parts, .. } = self;
         let all = (&*common, scene, TickStamp::of(tick));

@@ -196,7 +196,7 @@ impl Matcher {
     /// Finds the pairs that could displace an entry.
     fn scan_all(&mut self, pairs: &impl Pairs, workers: &dyn Workers) {
         let Matcher { players, lists, near, scan, scans, pass, .. } = self;
-        let scans = match workers::parts(workers, players.len(), LEAST) {
+        let scans = match workers::parts(workers, players.len(), workers::LEAST_PLAYERS) {
             1 => std::slice::from_mut(scan),
             count => {
                 // Searches use it afterwards.
@@ -367,9 +367,6 @@ impl Matcher {
         }
     }
 }
-
-/// Fewest players of a part that is worth a thread.
-const LEAST: usize = if cfg!(test) { 2 } else { 64 };
 
 /// Least width of a ring that a player searches, in centimetres.
 const RING_CM: u32 = 40;

@@ -28,8 +28,9 @@ settings! {
     pub struct ServerSettings {
         /// Threads over which the regions are spread; 0 = one per core.
         pub arbiters: usize = 0, count(0, 1_024);
-        /// Most threads that work on one tick of a region. All regions of the process share the threads beside their own.
-        pub region_threads: usize = 1, count(1, 256);
+        /// Most threads that work at the same time on long ticks of regions, the regions' own included; 0 = one per
+        /// core. All regions of the process share them.
+        pub region_threads: usize = 0, count(0, 256);
         /// Folder in which a single-process server keeps checkpoints and the players' last positions; the next start
         /// continues from there.
         pub data_dir: Option<PathBuf> = None, path(FOLDER, "data");

@@ -4,7 +4,7 @@
 
 use super::{
     Change, Changes, Clusters, Found, GROUP, LOOSE, NOBODY, Radii, Room, State, View, each_bit,
-    each_row, radii, share,
+    near::each_row, radii, share,
 };
 
 /// Searches that are worth a thread.
@@ -110,7 +110,8 @@ impl Clusters {
         }
         let (mine, lane) = (seat.lane / GROUP as u32, seat.lane as usize % GROUP);
         let key = self.cells[self.clusters[mine as usize].cell as usize].key;
-        self.around(key, 1, |clusters| {
+        let is_wide = self.is_wide(view.classes, self.clusters[mine as usize].class);
+        self.around((key, is_wide), self.wide_rings(view.classes), |clusters| {
             for other in clusters {
                 self.extract_from((mine, lane), other, view, &mut one);
             }
@@ -123,8 +124,8 @@ impl Clusters {
     fn extract_from(&self, (mine, lane): (u32, usize), other: u32, view: View, one: &mut Loose) {
         let cluster = &self.clusters[other as usize];
         let [there, back] = match self.duo(mine.min(other), mine.max(other)) {
-            Some(at) => {
-                let duo = &self.duos[at];
+            Some((stripe, at)) => {
+                let duo = &self.stripes[stripe].duos[at];
                 if duo.a == duo.b {
                     // Each pair has one bit, on either side of the diagonal.
                     let [there, back] = [row(duo.there, lane), row(duo.back, lane)];
@@ -166,13 +167,6 @@ impl Clusters {
         bits
     }
 
-    /// The number of a kept pair of clusters.
-    pub fn duo(&self, a: u32, b: u32) -> Option<usize> {
-        let start = self.duo_starts[a as usize] as usize;
-        let end = self.duo_starts[a as usize + 1] as usize;
-        Some(start + self.duos[start..end].binary_search_by_key(&b, |duo| duo.b).ok()?)
-    }
-
     /// Compares the lists of all loose entities with their neighbourhoods.
     pub fn look_around(&mut self, view: View, room: &Room, changes: &mut Changes) {
         if self.loose.is_empty() {
@@ -186,9 +180,7 @@ impl Clusters {
             .map(|(state, slot)| (self.key_of(&state), slot))
             .collect();
         places.sort_unstable();
-        let rings = (i64::from(view.classes.most_cm()) + i64::from(self.skin_cm))
-            / i64::from(self.side_cm)
-            + 1;
+        let rings = self.wide_rings(view.classes);
         self.next = vec![Loose::default(); self.loose.len()];
         let (mut nexts, this) = (std::mem::take(&mut self.next), &*self);
         let parts = share((view.workers, LEAST), &mut nexts, |first, part| {
@@ -197,7 +189,7 @@ impl Clusters {
                 if found.is_over() {
                     break;
                 }
-                *next = this.search(one, rings as u64, &places, view);
+                *next = this.search(one, rings, &places, view);
                 next.shrink();
                 diff(&one.sees, &next.sees, |subject, appears| {
                     found.push(Change::new(one.slot, subject, appears));
@@ -221,7 +213,8 @@ impl Clusters {
         }
         let key = self.key_of(me);
         let listed = |slot: u32| view.is_listed(one.slot, slot);
-        self.around(key, rings, |clusters| {
+        let is_wide = self.is_wide(view.classes, me.class);
+        self.around((key, is_wide), rings, |clusters| {
             for cluster in &self.clusters[clusters.start as usize..clusters.end as usize] {
                 let there = radii(view.classes, me.class, cluster.class);
                 let back = radii(view.classes, cluster.class, me.class);
@@ -242,7 +235,7 @@ impl Clusters {
                 });
             }
         });
-        each_row(key, rings, |first, last| {
+        each_row(key, if is_wide { rings } else { 1 }, |first, last| {
             let from = places.partition_point(|(key, _)| *key < first);
             for (_, slot) in places[from..].iter().take_while(|(key, _)| *key <= last) {
                 let other = &view.states[*slot as usize];

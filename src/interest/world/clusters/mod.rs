@@ -11,10 +11,16 @@
 //! Entities that come, go, leave their skin, or change plane or class are *loose* ([`loose`]): each
 //! has lists of the entities that it sees and is seen by, and searches its neighbourhood in every
 //! tick. When too many are loose, or near the end of their skin, all are sorted anew.
+//!
+//! Clusters are numbered by their places, and the pairs of each *stripe* of them are kept together: a
+//! thread takes one stripe after the other, and none waits for another. Skin and cells fit the radii
+//! of most observers. Few observers may see farther: their clusters are *wide* ([`near`]), and are
+//! compared with more cells.
 
 mod build;
 mod lanes;
 mod loose;
+mod near;
 mod pairing;
 mod sights;
 
@@ -24,7 +30,7 @@ use self::sights::{Duo, Flip, Link, Sights};
 use super::changes::{Change, Changes, Found, Room};
 use super::classes::{Classes, NOBODY};
 use super::rules::{Radii, Reach};
-use super::share::share;
+use super::share::{each, share};
 use super::{State, View};
 use crate::scene::{Pos, Rect};
 
@@ -34,8 +40,8 @@ const LOOSE: u32 = u32::MAX;
 /// Entities per cluster.
 const GROUP: usize = 8;
 
-/// Pairs of clusters that are worth a thread.
-const LEAST: usize = 2_000;
+/// Pairs of clusters that are worth several threads: about 0.2 ms.
+const LEAST: usize = 20_000;
 
 /// Where an entity is in the clusters.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +82,24 @@ struct Cell {
     first: u32,
 }
 
+/// The kept pairs of some clusters with these and later ones.
+#[derive(Debug, Clone, Default)]
+struct Stripe {
+    duos: Vec<Duo>,
+    /// Where the pairs of each cluster end.
+    ends: Vec<u32>,
+    links: Vec<Link>,
+}
+
+impl Stripe {
+    /// The number of the pair of its cluster `at` with `b`.
+    fn find(&self, at: usize, b: u32) -> Option<usize> {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]) as usize;
+        let duos = &self.duos[start..self.ends[at] as usize];
+        Some(start + duos.binary_search_by_key(&b, |duo| duo.b).ok()?)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Clusters {
     ground: Rect,
@@ -86,10 +110,14 @@ pub struct Clusters {
     lanes: Vec<Lanes>,
     clusters: Vec<Cluster>,
     cells: Vec<Cell>,
-    links: Vec<Link>,
-    duos: Vec<Duo>,
-    /// First pair of each cluster, and the end of the last.
-    duo_starts: Vec<u32>,
+    /// Clusters that see farther than the cells are long, ascending.
+    wides: Vec<u32>,
+    /// The longest leave radius of clusters that are not wide, centimetres.
+    base_cm: i32,
+    /// The kept pairs of clusters by the first one.
+    stripes: Vec<Stripe>,
+    /// Clusters per stripe.
+    stripe_len: u32,
     /// Sorted by slot.
     loose: Vec<Loose>,
     /// Entities that become loose when the tick ends.
@@ -114,9 +142,10 @@ impl Clusters {
             lanes: Vec::new(),
             clusters: Vec::new(),
             cells: Vec::new(),
-            links: Vec::new(),
-            duos: Vec::new(),
-            duo_starts: vec![0],
+            wides: Vec::new(),
+            base_cm: 0,
+            stripes: Vec::new(),
+            stripe_len: 1,
             loose: Vec::new(),
             leaving: Vec::new(),
             far: 0,
@@ -154,7 +183,7 @@ impl Clusters {
     /// Finds what changes. [`Clusters::commit`] or [`Clusters::undo`] must follow.
     pub fn tick(&mut self, view: View, room: &Room, changes: &mut Changes) {
         if self.clusters.is_empty() {
-            self.lay_out(view.classes.most_cm());
+            self.lay_out(view.classes);
         }
         self.loosen(view);
         self.flip(view, room, changes);
@@ -176,8 +205,8 @@ impl Clusters {
     pub fn undo(&mut self, changes: &Changes) {
         self.next = Vec::new();
         for change in changes.iter().take(self.flipped) {
-            let Some((at, bit, is_there)) = self.bit_of(change) else { continue };
-            let duo = &mut self.duos[at];
+            let Some(((stripe, at), bit, is_there)) = self.bit_of(change) else { continue };
+            let duo = &mut self.stripes[stripe].duos[at];
             let bits = if is_there { &mut duo.there } else { &mut duo.back };
             *bits ^= 1 << bit;
         }
@@ -185,7 +214,7 @@ impl Clusters {
 
     /// The bit of a pair of entities in clusters: pair of clusters, bit, and whether the observer is
     /// in the first one.
-    fn bit_of(&self, change: Change) -> Option<(usize, u32, bool)> {
+    fn bit_of(&self, change: Change) -> Option<((usize, usize), u32, bool)> {
         let lane = |slot: u32| self.seats[slot as usize].lane;
         let (observer, subject) = (lane(change.observer()), lane(change.subject()));
         let (a, b) = (observer.min(subject), observer.max(subject));
@@ -194,12 +223,26 @@ impl Clusters {
         Some((duo, group * (b % group) + a % group, observer < subject))
     }
 
+    /// The stripe of a kept pair of clusters, and its number there.
+    fn duo(&self, a: u32, b: u32) -> Option<(usize, usize)> {
+        let stripe = (a / self.stripe_len) as usize;
+        let at = (a % self.stripe_len) as usize;
+        Some((stripe, self.stripes.get(stripe)?.find(at, b)?))
+    }
+
+    /// Whether several threads are worth it for all kept pairs.
+    fn is_much(&self) -> bool {
+        self.stripes.iter().map(|stripe| stripe.duos.len()).sum::<usize>() >= LEAST
+    }
+
     /// Computes the bits of all pairs of clusters that may have changed.
     fn flip(&mut self, view: View, room: &Room, changes: &mut Changes) {
-        let Clusters { duos, links, lanes, clusters, reached2, .. } = self;
+        let threads = (view.workers, self.is_much());
+        let Clusters { stripes, lanes, clusters, reached2, .. } = self;
         let reached_cm = reached2.isqrt();
-        let sights = Sights { links, lanes, clusters, states: view.states, classes: view.classes };
-        let parts = share((view.workers, LEAST), duos, |_, duos| {
+        let parts = each(threads, stripes, |_, Stripe { duos, links, .. }| {
+            let sights =
+                Sights { links, lanes, clusters, states: view.states, classes: view.classes };
             lanes::run(Flip { sights, duos, reached_cm, found: Found::new(room) })
         });
         parts.into_iter().for_each(|part| changes.add(part));
@@ -215,28 +258,8 @@ impl Clusters {
         self.key(state.plane, state.pos.x, state.pos.z)
     }
 
-    /// Calls `visit` with the clusters in the cells up to `rings` around a cell, row by row.
-    fn around(&self, key: u64, rings: u64, mut visit: impl FnMut(std::ops::Range<u32>)) {
-        each_row(key, rings, |first, last| {
-            let from = self.cells.partition_point(|cell| cell.key < first);
-            let to = from + self.cells[from..].partition_point(|cell| cell.key <= last);
-            if from < to {
-                visit(self.cells[from].first..self.first_of(to));
-            }
-        });
-    }
-
     fn first_of(&self, cell: usize) -> u32 {
         self.cells.get(cell).map_or(self.clusters.len() as u32, |cell| cell.first)
-    }
-}
-
-/// Calls `visit` with the first and the last key of each row of cells up to `rings` around one.
-fn each_row(key: u64, rings: u64, mut visit: impl FnMut(u64, u64)) {
-    let (plane, row, column) = (key >> 32 << 32, key >> 16 & 0xffff, key & 0xffff);
-    let (left, right) = (column.saturating_sub(rings), (column + rings).min(0xffff));
-    for row in row.saturating_sub(rings)..=(row + rings).min(0xffff) {
-        visit(plane | row << 16 | left, plane | row << 16 | right);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Finding the pairs of clusters that may change, cell by cell.
+//! Finding the pairs of clusters that may change, stripe by stripe.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use rustc_hash::FxHashMap;
 
 use super::lanes::{self, LONGEST, Test, Work};
 use super::sights::{Carried, Duo, Link, Sights};
-use super::{Clusters, GROUP, LOOSE, NOBODY, Radii, View, share};
+use super::{Clusters, GROUP, LOOSE, NOBODY, Radii, Stripe, View, each};
 
-/// Cells whose neighbourhoods are worth a thread.
-const LEAST: usize = 40;
+/// Most stripes: more than threads, so that threads have about the same work.
+pub const STRIPES: usize = if cfg!(test) { 4 } else { 64 };
 
-/// From the key of a cell to that of the cell in the next row.
-const ROW: u64 = 1 << 16;
+/// Least clusters of a stripe.
+const LEAST: usize = if cfg!(test) { 1 } else { 32 };
 
-/// Links that are kept. Worlds with more are rare; the rest is computed when it is needed.
+/// Links that a stripe keeps. Worlds with more are rare; the rest is computed when it is needed.
 const LINKS: usize = if cfg!(test) { 3 } else { 1 << 14 };
 
 /// The number of every link that is not kept.
@@ -42,17 +42,6 @@ impl Bit {
     }
 }
 
-/// Bits by their first cluster.
-struct Bits(Vec<Bit>);
-
-impl Bits {
-    fn of(&self, cluster: u32) -> &[Bit] {
-        let from = self.0.partition_point(|bit| bit.clusters()[0] < cluster);
-        let len = self.0[from..].iter().take_while(|bit| bit.clusters()[0] == cluster).count();
-        &self.0[from..from + len]
-    }
-}
-
 /// A pair of clusters stays constant if its largest distance squared is at most `inside2`, or its
 /// least one more than `beyond2`.
 #[derive(Debug, Clone, Copy)]
@@ -69,58 +58,32 @@ struct Known {
     limits: Limits,
 }
 
-/// What a thread has found for its cells.
-#[derive(Debug, Default)]
-struct Found {
-    duos: Vec<Duo>,
-    /// Number of pairs per cluster.
-    counts: Vec<u32>,
-    links: Vec<Link>,
-}
-
 impl Clusters {
     /// Finds the pairs of clusters that may change.
-    pub fn pair_all(&mut self, view: View, carried: Vec<Carried>) {
-        let bits = self.by_first(carried);
-        let mut cells: Vec<u32> = (0..self.cells.len() as u32).collect();
-        let this = &*self;
-        let parts = share((view.workers, LEAST), &mut cells, |first, part| {
-            let cells = first..first + part.len();
-            lanes::run(Pairing::new(this, view, &bits, cells))
+    pub fn pair_all(&mut self, (view, is_much): (View, bool), mut carried: Vec<Vec<Carried>>) {
+        let count = self.clusters.len();
+        self.stripe_len = count.div_ceil(STRIPES).max(LEAST) as u32;
+        let mut stripes: Vec<u32> = (0..count.div_ceil(self.stripe_len as usize) as u32).collect();
+        let (this, threads) = (&*self, (view.workers, is_much));
+        let bits = each(threads, &mut carried, |_, part| this.by_stripe(part, stripes.len()));
+        let all = each(threads, &mut stripes, |_, stripe| {
+            let of_stripe = bits.iter().flat_map(|part| &part[*stripe as usize]);
+            let mut carried: Vec<Bit> = of_stripe.copied().collect();
+            carried.sort_unstable();
+            let first = *stripe * this.stripe_len;
+            let clusters = first..(first + this.stripe_len).min(count as u32);
+            lanes::run(Pairing::new(this, view, &carried, clusters))
         });
-        self.duos.clear();
-        self.links.clear();
-        self.duo_starts.clear();
-        self.duo_starts.push(0);
-        let mut end = 0;
-        for mut part in parts {
-            let base = self.links.len();
-            let is_kept = base + part.links.len() <= LINKS;
-            if is_kept {
-                self.links.append(&mut part.links);
-            }
-            for duo in &mut part.duos {
-                let is_rare = duo.link == RARE || !is_kept;
-                duo.link = if is_rare { RARE } else { duo.link + base as u32 };
-            }
-            if self.duos.is_empty() {
-                self.duos = part.duos;
-            } else {
-                self.duos.append(&mut part.duos);
-            }
-            for count in part.counts {
-                end += count;
-                self.duo_starts.push(end);
-            }
-        }
+        self.stripes = all;
     }
 
-    /// The carried pairs as bits, sorted by their first cluster.
-    fn by_first(&self, carried: Vec<Carried>) -> Bits {
-        // In place: both have eight bytes.
-        let mut bits: Vec<Bit> = carried.into_iter().filter_map(|one| self.carried(one)).collect();
-        bits.sort_unstable();
-        Bits(bits)
+    /// Carried pairs as bits, by the stripe of their first cluster.
+    fn by_stripe(&self, carried: &[Carried], stripes: usize) -> Vec<Vec<Bit>> {
+        let mut bits = vec![Vec::new(); stripes];
+        for bit in carried.iter().filter_map(|one| self.carried(*one)) {
+            bits[(bit.clusters()[0] / self.stripe_len) as usize].push(bit);
+        }
+        bits
     }
 
     fn carried(&self, one: Carried) -> Option<Bit> {
@@ -134,79 +97,56 @@ impl Clusters {
         let bit = group * (b % group) + a % group;
         Some(Bit::new([a / group, b / group], bit, [is_first || is_mutual, !is_first || is_mutual]))
     }
-
-    /// The clusters of a range of cells.
-    fn clusters_of(&self, cells: Range<usize>) -> Range<u32> {
-        self.first_of(cells.start)..self.first_of(cells.end)
-    }
 }
 
-/// One thread's search for pairs.
+/// The search for the pairs of a stripe.
 struct Pairing<'a> {
     of: &'a Clusters,
     view: View<'a>,
-    carried: &'a Bits,
-    cells: Range<usize>,
-    found: Found,
+    /// Sorted, and those of clusters in hand or behind.
+    carried: &'a [Bit],
+    clusters: Range<u32>,
+    found: Stripe,
     by_classes: FxHashMap<(u16, u16), Option<u32>>,
     last: ((u16, u16), Option<(u32, Known)>),
-    /// Carried bits of the cluster in hand, by the other cluster.
-    bits: Vec<[u64; 2]>,
 }
 
 impl Work for Pairing<'_> {
-    type Output = Found;
+    type Output = Stripe;
 
-    /// Pairs the clusters of each cell with each other and with those of the four cells behind it:
-    /// the next one, and three of the next row.
+    /// Pairs each cluster with itself and those behind it.
     #[inline(always)]
-    fn run(mut self, test: impl Test) -> Found {
-        let cells = &self.of.cells;
-        let mut below = self.cells.start;
-        for at in self.cells.clone() {
-            let key = cells[at].key;
-            let beside = at + 1 + usize::from(cells.get(at + 1).is_some_and(|c| c.key == key + 1));
-            while cells.get(below).is_some_and(|cell| cell.key < key + ROW - 1) {
-                below += 1;
+    fn run(mut self, test: impl Test) -> Stripe {
+        let rings = self.of.wide_rings(self.view.classes);
+        let (mut behind, mut place) = (Vec::new(), None);
+        for a in self.clusters.clone() {
+            let cluster = &self.of.clusters[a as usize];
+            if place != Some((cluster.cell, cluster.class)) {
+                place = Some((cluster.cell, cluster.class));
+                let is_wide = self.of.is_wide(self.view.classes, cluster.class);
+                let key = self.of.cells[cluster.cell as usize].key;
+                self.of.behind((key, is_wide), rings, &mut behind);
             }
-            let row = cells[below..].iter().take(3).take_while(|cell| cell.key <= key + ROW + 1);
-            let row = self.of.clusters_of(below..below + row.count());
-            let around = self.of.clusters_of(at..beside);
-            for a in self.of.clusters_of(at..at + 1) {
-                self.pair_one(a, [a..around.end, row.clone()], test);
-            }
+            self.pair_one(a, &behind, test);
         }
+        self.found.duos.shrink_to_fit();
         self.found
     }
 }
 
 impl<'a> Pairing<'a> {
-    fn new(of: &'a Clusters, view: View<'a>, carried: &'a Bits, cells: Range<usize>) -> Self {
-        Pairing {
-            of,
-            view,
-            carried,
-            cells,
-            found: Found::default(),
-            by_classes: FxHashMap::default(),
-            last: ((NOBODY, NOBODY), None),
-            bits: vec![[0; 2]; of.clusters.len()],
-        }
+    fn new(of: &'a Clusters, view: View<'a>, carried: &'a [Bit], clusters: Range<u32>) -> Self {
+        let last = ((NOBODY, NOBODY), None);
+        let (found, by_classes) = (Stripe::default(), FxHashMap::default());
+        Pairing { of, view, carried, clusters, found, by_classes, last }
     }
 
     /// Pairs a cluster with others, which come in ascending order.
     #[inline(always)]
-    fn pair_one(&mut self, a: u32, others: [Range<u32>; 2], test: impl Test) {
-        let carried = self.carried.of(a);
-        for bit in carried {
-            let [there, back] = &mut self.bits[bit.clusters()[1] as usize];
-            let masks = bit.masks();
-            *there |= masks[0];
-            *back |= masks[1];
-        }
-        let before = self.found.duos.len();
-        for b in others.into_iter().flatten() {
-            if let Some(mut duo) = self.duo(a, b) {
+    fn pair_one(&mut self, a: u32, others: &[Range<u32>], test: impl Test) {
+        for b in others.iter().flat_map(|range| range.start.max(a)..range.end) {
+            let carried = self.take_carried(a, b);
+            if let Some(mut duo) = self.duo((a, b), carried) {
                 let sights = Sights {
                     links: &self.found.links,
                     lanes: &self.of.lanes,
@@ -219,13 +159,28 @@ impl<'a> Pairing<'a> {
                 self.found.duos.push(duo);
             }
         }
-        self.found.counts.push((self.found.duos.len() - before) as u32);
-        carried.iter().for_each(|bit| self.bits[bit.clusters()[1] as usize] = [0; 2]);
+        self.found.ends.push(self.found.duos.len() as u32);
+    }
+
+    /// The carried bits of two clusters. Clusters must come in ascending order.
+    #[inline]
+    fn take_carried(&mut self, a: u32, b: u32) -> [u64; 2] {
+        let mut bits = [0; 2];
+        while let Some((first, behind)) = self.carried.split_first()
+            && first.clusters() <= [a, b]
+        {
+            if first.clusters() == [a, b] {
+                let masks = first.masks();
+                bits = [bits[0] | masks[0], bits[1] | masks[1]];
+            }
+            self.carried = behind;
+        }
+        bits
     }
 
     /// Two clusters, with the carried bits, if their pairs may change.
     #[inline]
-    fn duo(&mut self, a: u32, b: u32) -> Option<Duo> {
+    fn duo(&mut self, (a, b): (u32, u32), [there, back]: [u64; 2]) -> Option<Duo> {
         let (one, other) = (&self.of.clusters[a as usize], &self.of.clusters[b as usize]);
         let classes = (one.class, other.class);
         if self.last.0 != classes {
@@ -237,7 +192,6 @@ impl<'a> Pairing<'a> {
             return None;
         }
         let exact = limits.heights || longest + 2 * i64::from(self.of.skin_cm) > LONGEST;
-        let [there, back] = self.bits[b as usize];
         let is_plain = there | back == 0 && !limits.heights;
         let quiet_cm = if is_plain { quiet_cm(&link_of, least2, most2) } else { 0 };
         Some(Duo { there, back, a, b, link, quiet_cm, exact })

@@ -49,7 +49,7 @@ pub struct Member {
     pub slot: u32,
     pub class: u16,
     /// It is about to change.
-    pub is_queued: bool,
+    pub is_changing: bool,
 }
 
 /// The entities of a patch.
@@ -57,7 +57,7 @@ pub struct Member {
 pub struct Patch {
     pub members: Vec<Member>,
     /// How many of them are about to change.
-    pub queued: u32,
+    pub changing: u32,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -67,9 +67,16 @@ struct Block {
     count: usize,
 }
 
-/// The patches with entities.
+/// Number of shards, a power of two: more than threads, so that threads have about the same work.
+const SHARDS: usize = if cfg!(test) { 4 } else { 64 };
+
+/// A part of the blocks, which one thread changes.
 #[derive(Debug, Clone, Default)]
-pub struct Index(FxHashMap<Cell, Box<Block>>);
+pub struct Shard(FxHashMap<Cell, Box<Block>>);
+
+/// The patches with entities.
+#[derive(Debug, Clone)]
+pub struct Index(Vec<Shard>);
 
 /// The block of a patch, and the number of the patch in it.
 fn split(cell: Cell) -> (Cell, usize) {
@@ -81,50 +88,41 @@ fn block(plane: i32, x: i64, z: i64) -> Cell {
     Cell::new(plane, x / BLOCK as i64, z / BLOCK as i64)
 }
 
-impl Index {
-    /// Adds an entity, and returns its place in the patch.
-    pub fn insert(&mut self, cell: Cell, slot: u32, class: u16) -> u32 {
+fn shard(block: Cell) -> usize {
+    (block.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SHARDS
+}
+
+impl Shard {
+    /// Adds an entity.
+    pub fn insert(&mut self, cell: Cell, slot: u32, class: u16) {
         let (block, at) = split(cell);
         let block = self.0.entry(block).or_default();
-        let members = &mut block.patches[at].members;
-        members.push(Member { slot, class, is_queued: false });
+        block.patches[at].members.push(Member { slot, class, is_changing: false });
         block.count += 1;
-        members.len() as u32 - 1
     }
 
-    /// The entity at a place is about to change.
-    pub fn queue(&mut self, cell: Cell, place: u32) {
+    /// Says whether an entity is about to change.
+    pub fn mark(&mut self, cell: Cell, slot: u32, is_changing: bool) {
         let (block, at) = split(cell);
         let Some(block) = self.0.get_mut(&block) else { return };
         let patch = &mut block.patches[at];
-        if let Some(member) = patch.members.get_mut(place as usize)
-            && !std::mem::replace(&mut member.is_queued, true)
-        {
-            patch.queued += 1;
-        }
+        let Some(member) = patch.members.iter_mut().find(|member| member.slot == slot) else {
+            return;
+        };
+        let was_changing = std::mem::replace(&mut member.is_changing, is_changing);
+        patch.changing = patch.changing + u32::from(is_changing) - u32::from(was_changing);
     }
 
-    /// The entity at a place does not change after all.
-    pub fn unqueue(&mut self, cell: Cell, place: u32) {
-        let (block, at) = split(cell);
-        let Some(block) = self.0.get_mut(&block) else { return };
-        let patch = &mut block.patches[at];
-        if let Some(member) = patch.members.get_mut(place as usize) {
-            patch.queued -= u32::from(std::mem::take(&mut member.is_queued));
-        }
-    }
-
-    /// Removes the entity at a place. Another one may take the place: its slot is returned.
-    pub fn remove(&mut self, cell: Cell, place: u32) -> Option<u32> {
+    /// Removes an entity.
+    pub fn remove(&mut self, cell: Cell, slot: u32) {
         let (key, at) = split(cell);
-        let block = self.0.get_mut(&key)?;
+        let Some(block) = self.0.get_mut(&key) else { return };
         let patch = &mut block.patches[at];
-        if place as usize >= patch.members.len() {
-            return None;
-        }
-        let gone = patch.members.swap_remove(place as usize);
-        patch.queued -= u32::from(gone.is_queued);
-        let displaced = patch.members.get(place as usize).map(|member| member.slot);
+        let Some(place) = patch.members.iter().position(|member| member.slot == slot) else {
+            return;
+        };
+        let gone = patch.members.swap_remove(place);
+        patch.changing -= u32::from(gone.is_changing);
         if patch.members.is_empty() {
             patch.members = Vec::new();
         }
@@ -132,7 +130,28 @@ impl Index {
         if block.count == 0 {
             self.0.remove(&key);
         }
-        displaced
+    }
+}
+
+impl Default for Index {
+    fn default() -> Index {
+        Index(vec![Shard::default(); SHARDS])
+    }
+}
+
+impl Index {
+    /// The shards, to change.
+    pub fn shards(&mut self) -> &mut [Shard] {
+        &mut self.0
+    }
+
+    /// The number of the shard that has a patch.
+    pub fn shard_of(cell: Cell) -> usize {
+        shard(split(cell).0)
+    }
+
+    fn block(&self, block: Cell) -> Option<&Block> {
+        self.0[shard(block)].0.get(&block).map(Box::as_ref)
     }
 
     /// Calls `visit` for those of the 5 x 5 patches around one that have entities.
@@ -141,7 +160,7 @@ impl Index {
         let (xs, zs) = (near(cell.x()), near(cell.z()));
         for z0 in steps(&zs) {
             for x0 in steps(&xs) {
-                let Some(block) = self.0.get(&block(cell.plane(), x0, z0)) else { continue };
+                let Some(block) = self.block(block(cell.plane(), x0, z0)) else { continue };
                 for z in within(&zs, z0) {
                     for x in within(&xs, x0) {
                         let patch = &block.patches[(z - z0) as usize * BLOCK + (x - x0) as usize];

@@ -124,3 +124,24 @@ fn a_group_of_bonded_entities_is_bounded() {
     assert_eq!(world.set_bond(MOST_BONDED as u64, 3, 9), Ok(()));
     assert_eq!(world.set_bond(1, 4, 9), Err(RequestError::Strength { id: 1, strength: 4 }));
 }
+
+#[test]
+fn only_entities_whose_situation_has_changed_get_lists_anew() {
+    let cap = Some(Cap { most: 3, margin_cm: 10 });
+    let circle = Reach::Circle(Radii::new(250, 300));
+    let mut world = World::new(Rules { cap, ..Rules::new(GROUND, Mode::Circle, circle) }).unwrap();
+    let at = |id: u64| Pos::ground(100 * id as i32 - 900, 600);
+    for id in 0..30 {
+        let sight = Sight::default();
+        world.create(Entity { id, kind: 0, plane: 0, pos: at(id), sight }).unwrap();
+    }
+    let listed_anew = |world: &World| world.lists.as_ref().unwrap().listed_anew();
+    assert!(!world.tick().is_empty());
+    assert_eq!(listed_anew(&world), 30);
+    for (step, most) in [(0, 0), (1, 4), (140, 10)] {
+        world.move_to(15, Pos { x: at(15).x + step, ..at(15) }).unwrap();
+        world.tick();
+        let listed = listed_anew(&world);
+        assert!(listed <= most && (listed > 0) == (step > 0), "{listed} after {step} cm");
+    }
+}

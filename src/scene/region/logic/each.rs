@@ -3,10 +3,7 @@
 
 use super::super::Region;
 use super::{Commands, GameLogic};
-use crate::scene::workers::{parts, share};
-
-/// Least entities of a part: below twice of this the calling thread does all.
-const PART: usize = 64;
+use crate::scene::workers::{LEAST_PLAYERS, parts, share};
 
 impl Region {
     /// Calls the logic for each entity of the kinds that it has named, and adds its commands.
@@ -19,7 +16,7 @@ impl Region {
             .resident_slots()
             .filter(|s| kinds.contains(&self.entities.body(*s).kind))
             .collect();
-        let parts = parts(&*self.workers, slots.len(), PART);
+        let parts = parts(&*self.workers, slots.len(), LEAST_PLAYERS);
         let mut given: Vec<Commands> = (0..parts).map(|_| commands.part()).collect();
         share(&*self.workers, &mut slots, &mut given, |given, _, slots| {
             slots.iter().for_each(|slot| logic.each(self, self.known_at(*slot), given));

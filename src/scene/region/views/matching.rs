@@ -50,9 +50,6 @@ pub struct PlaneMatching {
     pub(super) knows_others: Vec<bool>,
 }
 
-/// Fewest players of a part that is worth a thread.
-const LEAST: usize = if cfg!(test) { 2 } else { 64 };
-
 impl ViewEngine {
     /// Brings all view lists to the positions of this tick.
     pub(super) fn match_all(
@@ -206,7 +203,10 @@ impl Matching {
     ) {
         let Matching { indices, found, .. } = self;
         let PlaneMatching { matcher, slots, parts, knows_others, .. } = plane;
-        found.resize_with(workers::parts(workers, slots.len(), LEAST), FoundPart::default);
+        found.resize_with(
+            workers::parts(workers, slots.len(), workers::LEAST_PLAYERS),
+            FoundPart::default,
+        );
         let predicts = parts.contains(&Part::Predicted);
         let reader = Registered { views, entities, slots, indices, parts, predicts };
         matcher.link_all(workers, found, |part, ix, list| reader.read(ix, part, list));

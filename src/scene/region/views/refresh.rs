@@ -18,9 +18,6 @@ use crate::scene::{Scene, TickStamp};
 const ASKS_AGAIN: u32 = 20;
 const LINKS_AGAIN: u32 = 200;
 
-/// Fewest players of a part that is worth a thread.
-const LEAST: usize = if cfg!(test) { 2 } else { 64 };
-
 /// What the refresh of some players has found, and buffers that are used again for every player.
 #[derive(Debug, Default)]
 pub struct Refreshed {
@@ -47,7 +44,7 @@ impl ViewEngine {
         workers: &dyn Workers,
     ) {
         let ViewEngine { viewers, refreshed, parts, queue, rules, view_tick, .. } = self;
-        let parts = match workers::parts(workers, viewers.len(), LEAST) {
+        let parts = match workers::parts(workers, viewers.len(), workers::LEAST_PLAYERS) {
             1 => std::slice::from_mut(refreshed),
             count => {
                 parts.resize_with(count, Refreshed::default);

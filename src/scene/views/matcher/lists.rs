@@ -88,9 +88,6 @@ pub struct Lists {
     part_sums: Vec<Vec<u64>>,
 }
 
-/// Fewest players of a part that is worth a thread.
-const LEAST: usize = if cfg!(test) { 2 } else { 64 };
-
 impl Lists {
     /// Forgets all lists.
     pub fn begin(&mut self, cap: usize) {
@@ -178,7 +175,7 @@ impl Lists {
             }
         }
         let Lists { lists, worst, .. } = self;
-        let mut parts = vec![(); workers::parts(workers, worst.len(), LEAST)];
+        let mut parts = vec![(); workers::parts(workers, worst.len(), workers::LEAST_PLAYERS)];
         share(workers, worst, &mut parts, |(), first, part| {
             for (of, worst) in (first..).zip(part) {
                 *worst = lists[of].worst(of, players).unwrap_or(*worst);

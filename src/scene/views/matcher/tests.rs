@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::scene::geo::{dist_cm, dist2};
 use crate::scene::views::NO_BOND;
-use crate::scene::workers::{Backwards, OneThread, parts};
+use crate::scene::workers::{Backwards, LEAST_PLAYERS, OneThread, parts};
 
 /// A player of a random crowd.
 #[derive(Debug, Clone)]
@@ -123,7 +123,7 @@ impl Crowd {
             partners.map(move |with| (with as u32, self.rank_of(of, with, true).unwrap()))
         };
         let workers = Backwards(1 + self.figures.len() % 3);
-        let mut parts = vec![(); parts(&workers, self.figures.len(), LEAST)];
+        let mut parts = vec![(); parts(&workers, self.figures.len(), LEAST_PLAYERS)];
         matcher.link_all(&workers, &mut parts, |(), of, list| {
             if self.figures[of as usize].ghost.is_none() {
                 list.link(links(of as usize));

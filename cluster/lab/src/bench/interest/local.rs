@@ -1,10 +1,12 @@
 //! In process: a world on one thread, and on two.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use purview::interest::{Entity, Mode, Radii, Reach, Rules, Sight, World};
+use purview::scene::workers::{OneThread, Task, Workers};
 use purview::scene::{Pos, RangeSet, Rect};
 use purview_server::workers::TickThreads;
 use serde::Serialize;
@@ -51,29 +53,43 @@ pub struct LocalRow {
 pub struct ThreadRow {
     /// `patches` or `circle`.
     pub mode: &'static str,
+    pub density: String,
     pub entities: usize,
     /// Time to set the positions of a tick, milliseconds. One thread.
     pub moves_ms: f64,
-    /// Time of the end of a tick on one thread, milliseconds.
+    /// Mean time of the end of a tick on one thread, milliseconds.
     pub one_ms: f64,
     pub two_ms: f64,
+    /// How much faster the end of a tick is on two threads: the median of rounds.
+    pub faster: f64,
+    /// CPU time of what the calling thread does by itself, of the CPU time of a tick on one thread:
+    /// 0 to 1. Unlike times, it does not depend on what else the machine does.
+    pub serial: f64,
 }
 
 impl ThreadRow {
-    /// How much faster the end of a tick is on two threads.
-    pub fn speedup(&self) -> f64 {
-        self.one_ms / self.two_ms
-    }
-
-    /// The share of the end of a tick that two threads do not make faster, 0 to 1.
-    pub fn serial(&self) -> f64 {
-        (2.0 / self.speedup() - 1.0).clamp(0.0, 1.0)
-    }
-
     /// How much faster the end of a tick should be on `n` threads, by Amdahl's law.
     pub fn projected(&self, n: f64) -> f64 {
-        let serial = self.serial();
-        1.0 / (serial + (1.0 - serial) / n)
+        1.0 / (self.serial + (1.0 - self.serial) / n)
+    }
+}
+
+/// Threads, and the CPU time of the calling thread while it works with them, nanoseconds.
+#[derive(Debug)]
+struct Metered {
+    threads: TickThreads,
+    shared_ns: AtomicU64,
+}
+
+impl Workers for Metered {
+    fn threads(&self) -> usize {
+        self.threads.threads()
+    }
+
+    fn run(&self, tasks: Vec<Task<'_>>) {
+        let from = cpu_us();
+        self.threads.run(tasks);
+        self.shared_ns.fetch_add(((cpu_us() - from) * 1e3) as u64, Ordering::Relaxed);
     }
 }
 
@@ -154,36 +170,66 @@ fn measure(
     })
 }
 
+/// Ticks of a round: half of them on one thread, half on two.
+const ROUND: usize = 8;
+
 pub fn threads(length: Duration, most: usize) -> anyhow::Result<Vec<ThreadRow>> {
-    let threads = [1, 2].map(TickThreads::shared);
     let mut rows = Vec::new();
+    let is_even = |(density, entities): &(Density, usize)| {
+        *density == Density::HotSpot || (*density == Density::Even(60) && *entities >= 10_000)
+    };
     for (mode, rules, reach) in MODES {
-        for entities in [10_000, 100_000].into_iter().filter(|n| *n <= most) {
-            let mut scene = Scene::new((rules, reach), Density::Even(60), entities)?;
-            let (mut moves, mut ticks) = (Vec::new(), [Vec::new(), Vec::new()]);
-            let (begin, mut tick) = (Instant::now(), 0);
-            while tick < 20 || begin.elapsed() < 2 * length {
-                let at = Instant::now();
-                scene.step(tick)?;
-                moves.push(at.elapsed());
-                // By turns, so that both meet the same phases of the walk and of the machine.
-                let two = tick % 4 / 2;
-                scene.world.set_workers(Arc::clone(&threads[two]));
-                let at = Instant::now();
-                scene.world.tick();
-                ticks[two].push(at.elapsed());
-                tick += 1;
-            }
-            let [one_ms, two_ms] = ticks.map(mean_ms);
-            let row = ThreadRow { mode, entities, moves_ms: mean_ms(moves), one_ms, two_ms };
-            eprintln!("{mode}, {entities}: {:.2} times on 2 threads", row.speedup());
+        for (density, entities) in CASES.into_iter().filter(is_even).filter(|(_, n)| *n <= most) {
+            let mut scene = Scene::new((rules, reach), density, entities)?;
+            let row = measure_threads(&mut scene, length)?;
+            let row = ThreadRow { mode, density: density.name(), entities, ..row };
+            eprintln!("{mode}, {}, {entities}: {:.2} times on 2 threads", row.density, row.faster);
             rows.push(row);
         }
     }
     Ok(rows)
 }
 
-fn mean_ms(times: Vec<Duration>) -> f64 {
+fn measure_threads(scene: &mut Scene, length: Duration) -> anyhow::Result<ThreadRow> {
+    let two = Arc::new(Metered { threads: TickThreads::new(2), shared_ns: AtomicU64::new(0) });
+    let threads: [Arc<dyn Workers>; 2] = [Arc::new(OneThread), two.clone()];
+    let (mut moves, mut ticks, mut cpu) = (Vec::new(), [Vec::new(), Vec::new()], [0.0; 2]);
+    let (mut begin, mut tick) = (Instant::now(), 0);
+    let warm = scene.walk.len().min(60).next_multiple_of(ROUND);
+    while tick < warm + 5 * ROUND || begin.elapsed() < 2 * length {
+        if tick == warm {
+            (begin, moves, ticks, cpu) = (Instant::now(), Vec::new(), Default::default(), [0.0; 2]);
+            two.shared_ns.store(0, Ordering::Relaxed);
+        }
+        let at = Instant::now();
+        scene.step(tick)?;
+        moves.push(at.elapsed());
+        // By turns, so that both meet the same phases of the walk and of the machine.
+        let turn = tick % 4 / 2;
+        scene.world.set_workers(Arc::clone(&threads[turn]));
+        let (at, from) = (Instant::now(), cpu_us());
+        scene.world.tick();
+        ticks[turn].push(at.elapsed());
+        cpu[turn] += cpu_us() - from;
+        tick += 1;
+    }
+    let rounds = ticks[0].chunks(ROUND / 2).zip(ticks[1].chunks(ROUND / 2));
+    let mut rounds: Vec<f64> = rounds.map(|(one, two)| mean_ms(one) / mean_ms(two)).collect();
+    rounds.sort_unstable_by(f64::total_cmp);
+    let alone = cpu[1] - two.shared_ns.load(Ordering::Relaxed) as f64 / 1e3;
+    Ok(ThreadRow {
+        mode: "",
+        density: String::new(),
+        entities: 0,
+        moves_ms: mean_ms(&moves),
+        one_ms: mean_ms(&ticks[0]),
+        two_ms: mean_ms(&ticks[1]),
+        faster: rounds[rounds.len() / 2],
+        serial: (alone / ticks[1].len() as f64) / (cpu[0] / ticks[0].len() as f64),
+    })
+}
+
+fn mean_ms(times: &[Duration]) -> f64 {
     times.iter().sum::<Duration>().as_secs_f64() * 1e3 / times.len() as f64
 }
 
@@ -193,13 +239,14 @@ mod tests {
 
     #[test]
     fn the_projection_follows_from_the_serial_share() {
-        let row =
-            |two_ms| ThreadRow { mode: "circle", entities: 1, moves_ms: 1.0, one_ms: 10.0, two_ms };
+        let row = |serial| {
+            let (mode, density, entities) = ("circle", String::new(), 1);
+            let (moves_ms, one_ms, two_ms, faster) = (1.0, 10.0, 5.0, 2.0);
+            ThreadRow { mode, density, entities, moves_ms, one_ms, two_ms, faster, serial }
+        };
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a}, not {b}");
-        close(row(5.0).serial(), 0.0);
-        close(row(5.0).projected(8.0), 8.0);
-        close(row(6.0).serial(), 0.2);
-        close(row(6.0).projected(2.0), row(6.0).speedup());
-        close(row(10.0).projected(16.0), 1.0);
+        close(row(0.0).projected(8.0), 8.0);
+        close(row(0.2).projected(2.0), 10.0 / 6.0);
+        close(row(1.0).projected(16.0), 1.0);
     }
 }

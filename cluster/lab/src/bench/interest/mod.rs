@@ -60,15 +60,16 @@ impl fmt::Display for InterestBench {
         for LocalRow { mode, density, entities, ns, events, bytes } in &self.local {
             writeln!(f, "| {mode} | {density} | {entities} | {ns:.1} | {events:.3} | {bytes} |")?;
         }
-        let head = "| mode | entities | moves, ms | tick, ms | on 2 threads, ms | faster | serial share \
-                    | on 8 | on 16 |";
-        writeln!(f, "\n### In process, two threads\n\n{head}\n|{}", "---|".repeat(9))?;
+        let head = "| mode | density | entities | moves, ms | tick, ms | on 2 threads, ms | faster \
+                    | serial share | on 8 | on 16 |";
+        writeln!(f, "\n### In process, two threads\n\n{head}\n|{}", "---|".repeat(10))?;
         for row in &self.threads {
-            let ThreadRow { mode, entities, moves_ms, one_ms, two_ms } = row;
-            write!(f, "| {mode} | {entities} | {moves_ms:.2} | {one_ms:.2} | {two_ms:.2} ")?;
-            let (faster, serial) = (row.speedup(), 100.0 * row.serial());
+            let ThreadRow { mode, density, entities, moves_ms, one_ms, two_ms, faster, .. } = row;
+            write!(f, "| {mode} | {density} | {entities} | {moves_ms:.2} | {one_ms:.2} ")?;
             let (eight, sixteen) = (row.projected(8.0), row.projected(16.0));
-            writeln!(f, "| {faster:.2} | {serial:.0} % | {eight:.1} | {sixteen:.1} |")?;
+            let serial = 100.0 * row.serial;
+            write!(f, "| {two_ms:.2} | {faster:.2} | {serial:.1} % ")?;
+            writeln!(f, "| {eight:.1} | {sixteen:.1} |")?;
         }
         let head = "| moves per batch | client, M per CPU second | service, M per CPU second | M per \
                     second | events per move |";
