@@ -13,6 +13,7 @@ use super::layout_change::{self, MapError, MapOrder};
 use super::maps::Maps;
 use super::plan::{DRAINS, PLAN, Plan, has_others, plan_of, sites};
 use super::pools::Pools;
+use super::reservations::reservations;
 use super::values::change;
 use crate::executor::Executor;
 use crate::storage::{Incarnation, LeaseError, Leases, Owner, RegionKey, View};
@@ -96,10 +97,12 @@ pub enum OrderError {
 }
 
 /// What a scene asks of nodes, in words.
-fn wants(pool: &PoolSpec) -> String {
+fn wants(pool: &PoolSpec, is_reserved: bool) -> String {
     let labels = pool.labels.iter().map(|(key, value)| format!("label {key}={value}"));
     let zone = (!pool.zone.is_empty()).then(|| format!("zone {}", pool.zone));
-    labels.chain(zone).collect::<Vec<_>>().join(", ")
+    let kept = "reservations kept (`purview ctl balance status` lists them)";
+    let reserved = is_reserved.then(|| kept.to_owned());
+    labels.chain(zone).chain(reserved).collect::<Vec<_>>().join(", ")
 }
 
 /// What an operator may order, at any process.
@@ -175,8 +178,10 @@ impl Orders {
     /// Whether a region's pool has a node, or no node at all.
     fn may_run(&self, view: &View, region: RegionId, to: Incarnation) -> Result<(), OrderError> {
         let Some(scene) = self.maps.scene_of(region) else { return Ok(()) };
-        let pool = Pools::new((view, &sites(view)), &self.maps.scenes(), &[]);
-        let index = pool.of(&scene.spec.name, None);
+        let reserved = reservations(view, self.time_of_day());
+        let pool = Pools::new((view, &sites(view)), &self.maps.scenes(), &reserved);
+        let ground = scene.map.layout().plots.into_iter().find(|plot| plot.id == region);
+        let index = pool.of(&scene.spec.name, ground.as_ref());
         let is_in = pool.all.get(index).is_none_or(|pool| pool.nodes.contains(&to.0));
         let node = view.nodes.get(&to).map(|node| node.name.clone()).unwrap_or_default();
         match is_in {
@@ -184,7 +189,7 @@ impl Orders {
             false => Err(OrderError::NotInPool {
                 node,
                 scene: scene.spec.name.clone(),
-                wants: wants(&scene.spec.pool),
+                wants: wants(&scene.spec.pool, !reserved.is_empty()),
             }),
         }
     }

@@ -89,6 +89,8 @@ fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         come_to(&store, "the reserved ground", &even).await;
+        let refused = orders.move_region(RegionId(8), "second").await.unwrap_err();
+        assert!(refused.to_string().contains("reservations kept"), "{refused}");
         for (wish, part) in [
             (west(1, Duration::from_secs(9)), "reserved already"),
             (Reserve { area_m: [1_100, 0, 1_200, 9], ..west(2, PATIENCE) }, "want 1 to 1"),
