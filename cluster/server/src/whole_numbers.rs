@@ -3,8 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// Reads a whole number from JSON that fits into a `T`.
 ///
@@ -16,6 +16,21 @@ where
     T: TryFrom<i128>,
 {
     deserializer.deserialize_any(Whole(PhantomData))
+}
+
+/// The same for a list of four.
+///
+/// # Errors
+/// The value is not a list of four such numbers.
+pub fn four<'de, D, T>(deserializer: D) -> Result<[T; 4], D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<i128>,
+{
+    #[derive(Deserialize)]
+    #[serde(bound = "T: TryFrom<i128>")]
+    struct One<T>(#[serde(deserialize_with = "whole")] T);
+    <[One<T>; 4]>::deserialize(deserializer).map(|all| all.map(|One(number)| number))
 }
 
 struct Whole<T>(PhantomData<T>);

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::error::ApiError;
 use super::orders::{Answer, answer, orders, read, refused};
 use super::shared::Shared;
-use crate::node::reservations::Reserve;
-use crate::whole_numbers::whole;
+use crate::node::orders::Reserve;
+use crate::whole_numbers::{four, whole};
 
 /// Gives what the leader tells of balancing as JSON; `None`: no leader answers, or it has decided nothing yet.
 pub type AskBalance = Box<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
@@ -49,6 +49,7 @@ pub struct ReserveOrder {
     /// The scene's name.
     pub scene: String,
     /// West, north, east and south edge, metres.
+    #[serde(deserialize_with = "four")]
     pub area_m: [u32; 4],
     /// How many nodes.
     #[serde(deserialize_with = "whole")]

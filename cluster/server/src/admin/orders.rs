@@ -90,8 +90,8 @@ pub(super) fn refused(error: OrderError) -> ApiError {
         OrderError::NoNode(..)
         | OrderError::NoRegion(_)
         | OrderError::NoScene(_)
+        | OrderError::NoArea { .. }
         | OrderError::NoSubject(_) => StatusCode::NOT_FOUND,
-        OrderError::NoArea { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         OrderError::OnlyNode(_)
         | OrderError::NotDown(_)
         | OrderError::NotInPool { .. }

@@ -12,7 +12,7 @@ use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 use super::hub::{Hub, Limits, first_for};
 use super::planes::{PlaneError, Planes};
 use super::proto::{self, PrivatePlane, response};
-use super::questions::COUNT_BITS;
+use super::questions::{COUNT_BITS, Decided};
 use super::told::encode;
 use super::worker::Worker;
 use crate::config::AskAbout;
@@ -26,9 +26,6 @@ fn is_asked(limits: &Limits, visitor: &Visitor) -> bool {
         AskAbout::Both => true,
     }
 }
-
-/// What a worker answers, see [`Answer`].
-pub(super) type Decided = Result<Option<Plane>, Reason>;
 
 /// An answer by its fields.
 pub(super) fn answer(allow: bool, plane: Option<Plane>, reason: Reason) -> Decided {

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
+use purview::actor::admission::Reason;
+use purview::scene::Plane;
 use tokio::sync::oneshot;
-
-use super::admission::Decided;
 
 /// Bits of a question's number that count; those above are the process that asks.
 pub const COUNT_BITS: u32 = 32;
+
+/// What a worker answers: the player may come, perhaps into another plane, or why it may not.
+pub type Decided = Result<Option<Plane>, Reason>;
 
 type Waiting = HashMap<u64, (u64, oneshot::Sender<Decided>)>;
 

@@ -48,7 +48,7 @@ pub(crate) mod readiness;
 pub mod ready;
 mod reconcile;
 mod reconciler;
-pub mod reservations;
+mod reservations;
 mod sessions;
 mod sharing;
 pub(crate) mod startup;

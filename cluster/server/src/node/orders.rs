@@ -1,6 +1,8 @@
 //! What an operator orders of the cluster, at any process: written into the store, where the leader and the nodes
 //! find it.
 
+mod reserve;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,8 @@ use super::reservations::reservations;
 use super::values::change;
 use crate::executor::Executor;
 use crate::storage::{Incarnation, LeaseError, Leases, Owner, RegionKey, View};
+
+pub use reserve::Reserve;
 
 /// Why an order is not given.
 #[derive(Debug, thiserror::Error)]

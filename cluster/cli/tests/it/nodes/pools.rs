@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use purview_server::node::reservations::Reserve;
+use purview_server::node::orders::Reserve;
 
 use super::*;
 

@@ -75,7 +75,10 @@ async fn wave(worker: &mut Worker, url: &str, first: i32, count: i32) {
     for plane in planes.clone().step_by(10) {
         let position = place(5_000, 5_000);
         let spawn = proto::Spawn { kind: MONSTER, position, plane, ..proto::Spawn::default() };
-        monsters.push(worker.spawn_as(0, spawn));
+        let monster = worker.next_id;
+        worker.next_id += 1;
+        worker.give(0, monster, command::Command::Spawn(spawn));
+        monsters.push(monster);
     }
     worker.until(|w| monsters.iter().all(|monster| w.has(*monster))).await;
     let visit = async {

@@ -134,7 +134,7 @@ pub struct Worker {
     pub ticks: u64,
     /// How many parts were told.
     pub parts: u64,
-    next_id: u64,
+    pub next_id: u64,
 }
 
 /// Names a batch of a region: epoch, number and seq.
@@ -216,13 +216,9 @@ impl Worker {
 
     /// Creates an entity in a region; its id.
     pub fn spawn(&mut self, region: u32, kind: u32, x: i32, z: i32) -> u64 {
-        self.spawn_as(region, proto::Spawn { kind, position: at(x, z), ..proto::Spawn::default() })
-    }
-
-    /// Creates an entity; its id.
-    pub fn spawn_as(&mut self, region: u32, spawn: proto::Spawn) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
+        let spawn = proto::Spawn { kind, position: at(x, z), ..proto::Spawn::default() };
         self.give(region, id, command::Command::Spawn(spawn));
         id
     }
