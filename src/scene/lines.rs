@@ -19,6 +19,9 @@ use super::{Plane, SceneSpec};
 /// Open lines are filled to so many per cent before another one opens.
 const FULL_PERCENT: u64 = 80;
 
+/// Lines, each with its players.
+type Filled = Vec<(Plane, u32)>;
+
 /// The number of players per plane of a scene, and the line for the next one.
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
@@ -57,13 +60,13 @@ impl Lines {
     }
 
     /// The open lines and the closing ones, each with its players, the fullest ones first.
-    fn ranked(&self) -> (Vec<(Plane, u32)>, Vec<(Plane, u32)>) {
+    fn ranked(&self) -> (Filled, Filled) {
         let is_line = |plane: &&Plane| (0..self.max).contains(&plane.0);
         let taken = self.players.keys().chain(self.elsewhere.keys());
         let mut lines: Vec<Plane> = taken.filter(is_line).copied().collect();
         lines.sort_unstable();
         lines.dedup();
-        let mut lines: Vec<(Plane, u32)> =
+        let mut lines: Filled =
             lines.into_iter().map(|plane| (plane, self.players(plane))).collect();
         lines.sort_by_key(|(plane, players)| (Reverse(*players), *plane));
         let total: u64 = lines.iter().map(|(_, players)| u64::from(*players)).sum();

@@ -206,8 +206,7 @@ impl Planner {
         if sites.is_empty() || all.is_empty() {
             return Ok(());
         }
-        let new =
-            sharing::next(&old, (&sites, &pools, &drained(view)), (&all, &stable), is_settled);
+        let new = sharing::next(&old, (sites, pools, &drained(view)), (all, &stable), is_settled);
         if new != old {
             let expected = view.values.get(PLAN).map(|value| value.revision);
             if put(&*self.store, PLAN, expected, &new).await? {
