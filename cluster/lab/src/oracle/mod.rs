@@ -111,8 +111,7 @@ pub struct Options {
     /// An input that was sent this much before a client's last frame, or before its leave, must be acknowledged by
     /// then.
     pub ack_ticks: u64,
-    /// An action may be this late, if the actor stays in view, and may come again within this time. Above 0 nodes may die:
-    /// players whose region was not there may wait a few ticks longer for those of other regions.
+    /// An action may be this late, if the actor stays in view, and may come again within this time.
     pub late_ticks: u64,
     /// Two players that part and meet again within this time have flickered.
     pub flicker_ticks: u64,

@@ -172,27 +172,25 @@ fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u
     }
     wait.at = t;
     wait.ticks += 1;
-    if wait.ticks > slack(oracle, (one, two), t) && !wait.counted {
+    if wait.ticks > oracle.options.slack_ticks && !wait.counted {
         wait.counted = true;
         let sides = 2 - u64::from(oracle.shows.has(a, b)) - u64::from(oracle.shows.has(b, a));
         oracle.log.findings.updates.expected += sides;
         let cm = one.pos.dist2(two.pos).isqrt();
         let (listed, of) = ((one.listed, two.listed), (one.id, two.id));
+        let frameless = [one.held_at, two.held_at].map(|at| match at {
+            Some(at) => format!("{} ticks ago", t - at),
+            None => "never".to_owned(),
+        });
         oracle.log.fault(Fault::Missing, t, || {
-            format!("{} and {}, {cm} cm apart, lists of {} and {}", of.0, of.1, listed.0, listed.1)
+            let [a, b] = &frameless;
+            format!(
+                "{} and {}, {cm} cm apart, lists of {} and {}; without a frame {a} and {b}",
+                of.0, of.1, listed.0, listed.1
+            )
         });
     }
     oracle.waiting.insert(name, wait);
-}
-
-/// For how many ticks a pair may wait. Where nodes may die, one of the two may be of a region that was not there: it agrees
-/// with its neighbours by messages, of which each takes a tick.
-fn slack(oracle: &Oracle, (one, two): (&Track, &Track), t: u64) -> u64 {
-    const AGREE_TICKS: u64 = 5;
-    let longer = oracle.options.slack_ticks + AGREE_TICKS;
-    let since = t.saturating_sub(longer);
-    let was_away = one.was_held_since(since) || two.was_held_since(since);
-    if oracle.options.late_ticks > 0 && was_away { longer } else { oracle.options.slack_ticks }
 }
 
 /// Whether the two saw each other until this tick and were never out of range since. Then the leave range decides,

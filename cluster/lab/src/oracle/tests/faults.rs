@@ -89,21 +89,6 @@ fn a_pair_hidden_from_both_is_missing_once() {
 }
 
 #[test]
-fn a_region_that_was_not_there_may_need_more_ticks_to_agree_where_nodes_die() {
-    let missing = |late_ticks, steps| {
-        let options = Options { late_ticks, ..Options::default() };
-        let spoil = |tick, client, frame: &mut Frame| {
-            *frame = empty_frame(frame.tick.0, frame.ack);
-            client != A || tick > 16
-        };
-        let of = (rules(Visibility::Patches, 60), options);
-        run(of, &[(A, 1_010), (B, 1_020)], steps, |_, _| {}, spoil).violations.missing
-    };
-    assert_eq!([8, 9].map(|steps| missing(0, steps)), [0, 1]);
-    assert_eq!([13, 14].map(|steps| missing(300, steps)), [0, 1]);
-}
-
-#[test]
 fn an_enter_within_the_slack_is_late_but_no_violation() {
     let mut kept = Vec::new();
     let findings = spoilt(|tick, _, frame| {
