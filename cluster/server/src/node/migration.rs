@@ -18,10 +18,10 @@
 //! owner owns it: if that does not happen it keeps the frozen state as a checkpoint and releases
 //! the region, and the rest is a fail-over with nothing lost but the moment.
 //!
-//! Regions that share no neighbour and no pair of nodes move at the same time (the leader says which). Messages of one
-//! moving region to another one travel two ways: by the new place of the other region, of which the old owner has heard,
-//! and by its old place, if the new owner has not. So a region arrives only where all moves are known that its old owner
-//! knew.
+//! Regions that share no neighbour and no pair of nodes move at the same time (the leader says which). Let region A send
+//! messages to region B while both move. A's old owner may have heard of B's move: then messages go to B's new place. A's
+//! new owner may not: then later messages go to B's old place, and could overtake the earlier ones. So a region arrives
+//! only where all moves are known that its old owner knew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -80,7 +80,7 @@ pub fn plan<N: Name, R: Name>(
     });
     let mut level = None;
     for (at, plot) in free.iter().enumerate() {
-        // One pool after the other.
+        // `free` has one pool after the other: the level is that of the present one.
         let is_new = |(pool, _): &(usize, Level)| *pool != plot.pool;
         if level.as_ref().is_none_or(is_new) {
             let rest = free[at..].iter().take_while(|other| other.pool == plot.pool).count();

@@ -62,7 +62,7 @@ fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        // Without a node of its own the city runs elsewhere.
+        // The only node has no label: the city runs there all the same.
         let plain = labelled("plain", &store, "").await;
         come_to(&store, "one node", &[("city", "plain", 8), ("wood", "plain", 8)]).await;
         // Its node comes: all of the city moves there, and nothing else has to.

@@ -9,7 +9,8 @@ use super::wishes::Wishes;
 use crate::node::balance::{Input, Limits, SceneInput, Site};
 use crate::node::layout_change::record_of;
 use crate::node::maps::Maps;
-use crate::node::plan::{is_drained, moves_of, plan_of};
+use crate::node::plan::{self, is_drained, moves_of, plan_of};
+use crate::node::pools::Pools;
 use crate::node::sharing;
 use crate::storage::{Incarnation, View};
 
@@ -34,8 +35,21 @@ pub(super) fn input(
         moving: moving(view, &owners),
         owners,
         reports,
-        pins: wishes.pinned(view),
+        pins: pins((view, maps), wishes),
     }
+}
+
+/// The pins that pools and reservations allow: the plan keeps those, and the balancer must not undo it.
+fn pins((view, maps): (&View, &Maps), wishes: &Wishes) -> BTreeMap<RegionId, Incarnation> {
+    let scenes = maps.scenes();
+    let pools = Pools::new((view, &plan::sites(view)), &scenes, &wishes.reservations);
+    let may = |(region, node): &(RegionId, Incarnation)| {
+        let ground = |scene: &Scene| scene.map.layout().plots.into_iter().find(|p| p.id == *region);
+        let scene = scenes.iter().find_map(|scene| Some((&scene.spec.name, ground(scene)?)));
+        let pool = scene.and_then(|(name, plot)| pools.all.get(pools.of(name, Some(&plot))));
+        pool.is_none_or(|pool| pool.nodes.contains(&node.0))
+    };
+    wishes.pinned(view).into_iter().filter(may).collect()
 }
 
 /// The nodes that run regions.

@@ -1,5 +1,7 @@
 //! What the balancer sees of the store, and what it leaves there.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use purview::scene::layout::Axis;
 use purview::scene::{Epoch, RegionId, Scene, SceneId, SceneSpec, Visibility};
@@ -9,6 +11,7 @@ use super::*;
 use crate::node::balance::{Action, NeighbourReport, RegionReport};
 use crate::node::layout_change::{Record, key, record_now};
 use crate::node::plan::{MOVES, Move, PLAN, Plan};
+use crate::node::reservations::Reservation;
 use crate::storage::leases::embedded::Embedded;
 use crate::storage::{Event, Incarnation, NodeInfo, Owner, RegionKey, Revision, Value};
 
@@ -103,6 +106,21 @@ fn the_balancer_sees_nodes_owners_and_what_is_under_way() {
     let record = Record { layout: Some(layout), ..Record::default() };
     view.values.insert(key(&scene), value(&record));
     assert!(seen(&view, &maps).scenes[0].changing, "not followed yet");
+}
+
+#[test]
+fn a_pin_to_a_node_that_is_reserved_for_other_ground_does_not_count() {
+    let maps = Maps::new(&[scene(NEAR)]);
+    let pinned = |lands| {
+        let (scene, nodes) = ("city".into(), ["b".to_owned()].into());
+        let reservation = Reservation { scene, lands, nodes, until_ms: 1 };
+        let pins = [(RegionId(2), "b".into())].into();
+        let wishes = Wishes { pins, reservations: vec![reservation], ..Wishes::default() };
+        input::input((&view(), &maps), &wishes, BTreeMap::new(), 0).pins
+    };
+    // Region 2 is in the south-west, and has four by four lands.
+    assert_eq!(pinned([0, 4, 4, 8]), [(RegionId(2), B)].into());
+    assert_eq!(pinned([4, 0, 8, 4]), BTreeMap::new());
 }
 
 #[test]

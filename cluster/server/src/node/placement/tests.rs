@@ -99,12 +99,12 @@ fn nobody_is_asked_to_do_what_nobody_can() {
     assert_eq!(counts(&zero, 2), [2, 2]);
 }
 
-/// A pool of these nodes, of which so many may own regions.
+/// A pool of these nodes. At most `most` of them own regions; 0: all may.
 fn pool(nodes: &[u32], most: usize) -> Pool<u32> {
     Pool { nodes: nodes.iter().copied().collect(), most }
 }
 
-/// The rows from `row` on belong to pool 1, the others to pool 0.
+/// A grid: regions of rows below `row` are in pool 0, all others in pool 1.
 fn two_pools(side: u32, row: u32) -> Vec<Plot<u32>> {
     let pool = |plot: &Plot<u32>| usize::from(plot.region >= row * side);
     grid(side).into_iter().map(|plot| Plot { pool: pool(&plot), ..plot }).collect()
@@ -137,7 +137,7 @@ fn what_a_pool_forbids_moves_and_nothing_else_does() {
         assert_eq!(after[&plot.region] == owned[&plot.region], stays);
         assert!(plot.pool == 0 || after[&plot.region] == 2);
     }
-    // Sharing out keeps to it, too, and gives the others what the one node has too much.
+    // Sharing out keeps the pool, too: node 2 gives the other nodes its regions of pool 0.
     let mut shared = after.clone();
     rebalance((&nodes, &pools), &plots, &mut shared);
     assert_eq!(counts(&shared, 3), [9, 9, 18]);
