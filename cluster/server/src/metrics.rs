@@ -31,7 +31,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 pub(crate) use prometheus_client::registry::Registry;
 
-/// The labels of a sample.
 pub(crate) type Labels<'l> = [(&'l str, &'l str)];
 
 /// Writes metric families, each with its help and type.
@@ -93,7 +92,6 @@ impl Families<'_> {
         self.family(name, help, MetricType::Histogram)
     }
 
-    /// Begins a family.
     pub(crate) fn family<'f>(
         &'f mut self,
         name: &'f str,
@@ -110,11 +108,9 @@ impl Families<'_> {
     }
 }
 
-/// The samples of one family.
 pub(crate) struct Samples<'f>(MetricEncoder<'f>);
 
 impl Samples<'_> {
-    /// Adds a counter.
     pub(crate) fn counter(
         &mut self,
         labels: &Labels<'_>,
@@ -123,7 +119,6 @@ impl Samples<'_> {
         ConstCounter::new(value).encode(self.0.encode_family(&labels)?)
     }
 
-    /// Adds a gauge.
     pub(crate) fn gauge(
         &mut self,
         labels: &Labels<'_>,
@@ -155,14 +150,12 @@ pub(crate) fn text(registry: &Registry) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// All collectors of a process.
 pub(crate) fn registry(collectors: impl IntoIterator<Item = Box<dyn Collector>>) -> Registry {
     let mut registry = Registry::default();
     collectors.into_iter().for_each(|collector| registry.register_collector(collector));
     registry
 }
 
-/// The text of one part's metrics.
 #[cfg(test)]
 pub(crate) fn text_of(collector: impl Collector) -> String {
     text(&registry([Box::new(collector) as Box<dyn Collector>])).expect("the collector writes")

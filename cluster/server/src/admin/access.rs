@@ -43,7 +43,6 @@ impl Scope {
         }
     }
 
-    /// The configured token file for this scope.
     fn file(self, settings: &ConsoleSettings) -> Option<&Path> {
         match self {
             Scope::Read => settings.token_file.as_deref(),
@@ -248,7 +247,6 @@ fn run_name(scope: Scope, port: u16) -> String {
     format!("purview-console-{port}.{ending}")
 }
 
-/// A token file.
 struct File {
     /// The configuration key that names the file.
     key: &'static str,

@@ -79,7 +79,6 @@ pub fn paths() -> Vec<&'static str> {
     open_routes().into_iter().chain(api_routes()).map(|(path, _)| path).collect()
 }
 
-/// The router, with the checks of each route.
 pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
     let add = |router: Router<Arc<Shared>>, (path, method): Route| router.route(path, method);
     let api = api_routes().into_iter().fold(Router::new(), add);
@@ -205,7 +204,6 @@ async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, 
     }
 }
 
-/// Finds an entity and its scene.
 async fn find(
     state: &ConsoleState,
     id: EntityId,
@@ -247,7 +245,6 @@ async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer
     Ok(Json(why::answer([&scene_of_a, &scene_of_b], &a, &b)))
 }
 
-/// The terrain of the scene in the arguments.
 fn terrain_arg(
     state: &ConsoleState,
     args: &HashMap<String, String>,

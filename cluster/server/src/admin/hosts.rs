@@ -47,9 +47,6 @@ impl Hosts {
     }
 
     /// Checks the host names of a request.
-    ///
-    /// # Errors
-    /// [`Misdirected`].
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Misdirected> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {

@@ -66,7 +66,6 @@ const FAMILIES: [Family; 24] = families! {
     Counter purview_arrivals_late "Entities received that acted later than in the tick after their last one in the old region." late_arrivals;
 };
 
-/// The families that are counters.
 fn counters() -> Vec<Counter> {
     let all = FAMILIES.iter().filter(|family| matches!(family.kind, MetricType::Counter));
     all.map(|family| family.of).collect()
@@ -90,7 +89,6 @@ impl Labelled<'_> {
     }
 }
 
-/// The metrics of the regions that run in this process.
 #[derive(Debug)]
 pub struct RegionCollector {
     pub directory: Arc<Directory>,
@@ -169,7 +167,6 @@ fn write_sums<'n>(
     write_families(out, (&counted, &gauges))
 }
 
-/// Adds the gauges of a region to a sum.
 fn add_gauges(sum: &RegionMetrics, of: &RegionMetrics) {
     for family in FAMILIES.iter().filter(|family| matches!(family.kind, MetricType::Gauge)) {
         let value = (family.of)(of).load(Relaxed);
@@ -181,7 +178,6 @@ fn add_gauges(sum: &RegionMetrics, of: &RegionMetrics) {
     }
 }
 
-/// Writes all families: what was counted, and what is.
 fn write_families(
     out: &mut Families<'_>,
     (counted, gauges): (&[Labelled<'_>], &[Labelled<'_>]),
@@ -238,7 +234,6 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-/// The metrics of the process itself.
 #[derive(Debug)]
 pub struct ProcessCollector {
     pub directory: Arc<Directory>,

@@ -35,7 +35,6 @@ pub(super) struct TickSum {
 }
 
 impl TickSum {
-    /// Adds the tick times of a region.
     pub fn add(&mut self, m: &RegionMetrics) {
         use std::sync::atomic::Ordering::Relaxed;
         for (total, n) in self.buckets.iter_mut().zip(m.tick_buckets()) {

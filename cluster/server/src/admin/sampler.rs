@@ -15,7 +15,6 @@ const KEPT: usize = 10;
 /// A region without a tick for this long is silent.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Regions with their metrics.
 pub trait Regions<'a>: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone {}
 
 impl<'a, T: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone> Regions<'a> for T {}
@@ -35,9 +34,7 @@ struct Sample {
 pub struct Recent {
     /// The length of the window.
     pub seconds: f64,
-    /// Tick times in the window.
     pub tick_ms: TickTimes,
-    /// Frames sent to sessions.
     pub frames_per_s: f64,
     /// Enters, leaves, moves and actions in these frames.
     pub updates_per_s: f64,
@@ -54,7 +51,6 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Takes a sample.
     pub fn sample<'a>(&mut self, now: Instant, regions: impl Regions<'a>) {
         self.observe(now, regions.clone());
         if self.samples.len() == KEPT + 1 {

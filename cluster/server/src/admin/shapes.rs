@@ -14,18 +14,15 @@ use serde::Serialize;
 use super::properties::{self, PropertyShape};
 use crate::node::inspect::Survey;
 
-/// A region's name for people.
 pub fn region_name(id: RegionId) -> String {
     format!("R{id}")
 }
 
-/// The name of a kind in the scene.
 pub fn kind_name(scene: &Scene, kind: Kind) -> String {
     let named = scene.spec.kinds.get(usize::from(kind.0)).map(|k| k.name.clone());
     named.unwrap_or_else(|| format!("kind {kind}"))
 }
 
-/// The name of a class of bonds.
 fn bond_name(scene: &Scene, class: u8) -> String {
     let named = scene.spec.bonds.kinds.get(usize::from(class)).cloned();
     named.unwrap_or_else(|| format!("bond class {class}"))
@@ -119,12 +116,10 @@ pub struct RegionShape {
     pub rect: Rect,
     /// Its group of planes.
     pub group: u16,
-    /// The owner node.
     pub owner: String,
     pub epoch: Epoch,
 }
 
-/// The shape of a scene, from a survey of all planes.
 pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
     let spec = &scene.spec;
     SceneShape {
@@ -205,10 +200,8 @@ pub type GhostRow = (u64, u8, i32, i32, u32, u32);
 pub struct Entities {
     pub scene: String,
     pub plane: Plane,
-    /// The names of the columns of `entities`.
     pub entity_fields: [&'static str; 7],
     pub entities: Vec<EntityRow>,
-    /// The names of the columns of `ghosts`.
     pub ghost_fields: [&'static str; 6],
     /// Empty unless requested.
     pub ghosts: Vec<GhostRow>,
@@ -222,7 +215,6 @@ pub struct Entities {
     pub late: Vec<RegionId>,
 }
 
-/// The entities of one plane.
 pub fn entities(scene: &Scene, plane: Plane, with_ghosts: bool, survey: &Survey) -> Entities {
     let mut out = Entities {
         scene: scene.spec.name.clone(),
@@ -270,7 +262,6 @@ fn doors(scene: &Scene, plane: Plane, survey: &Survey) -> Vec<(u16, bool)> {
     all.into_iter().collect()
 }
 
-/// A class of bonds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BondShape {
     /// 0 is the strongest.
@@ -279,7 +270,6 @@ pub struct BondShape {
 }
 
 impl BondShape {
-    /// The bond of a pair, if there is one.
     pub fn of(scene: &Scene, class: u8) -> Option<BondShape> {
         (class != NO_BOND).then(|| BondShape { class, name: bond_name(scene, class) })
     }
@@ -332,13 +322,11 @@ pub struct Player {
     pub worst: Option<EntryShape>,
     pub view_cap: usize,
     pub view_margin_cm: u32,
-    /// Other entities in view.
     pub seen: Vec<EntityId>,
     pub facing: Facing,
     pub properties: Vec<PropertyShape>,
 }
 
-/// The range of a player.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum RangeShape {
@@ -354,7 +342,6 @@ pub enum RangeShape {
     All,
 }
 
-/// A player of `scene`.
 pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
     let range = match scene.spec.visibility {
         Visibility::Patches => RangeShape::Patches {
@@ -386,7 +373,6 @@ pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
     }
 }
 
-/// The names of the rings of a range.
 pub fn ring_names(range: RangeSet) -> Vec<&'static str> {
     let names = ["near", "middle", "far"];
     (0..).zip(names).filter(|(ring, _)| range.has_ring(*ring)).map(|(_, name)| name).collect()

@@ -15,9 +15,7 @@ use crate::node::inspect::Surveys;
 /// Time between samples.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What all requests share.
 pub struct Shared {
-    /// What the console looks at.
     pub state: ConsoleState,
     registry: Registry,
     surveys: Surveys,
@@ -44,7 +42,6 @@ impl Shared {
         Shared { state, registry, surveys, sampler, asking }
     }
 
-    /// All metrics of the process.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }

@@ -45,7 +45,6 @@ use self::places::Places;
 use self::source::NETWORK_FACTOR;
 pub(crate) use self::source::Source;
 
-/// Why a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("the server is full")]
@@ -59,7 +58,6 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// The reason in metrics.
     fn kind(self) -> Refusal {
         match self {
             Refused::Full => Refusal::Full,
@@ -88,7 +86,6 @@ pub(crate) struct Bounds {
     pub(crate) sessions: u64,
     /// Most connections without one.
     pub(crate) waiting: usize,
-    /// Most connections of one subject.
     pub(crate) per_subject: u32,
     /// Whether connections are refused while there is no free session.
     pub(crate) refuses_when_full: bool,
@@ -112,7 +109,6 @@ struct State {
     waiting: BTreeMap<u64, Waiting>,
     addresses: Places,
     networks: Places,
-    /// The sessions of each subject that has any.
     subjects: BTreeMap<Arc<str>, u32>,
     failures: Failures,
 }
@@ -290,7 +286,6 @@ pub(crate) struct Ticket {
 enum LoggedIn {
     #[default]
     NotYet,
-    /// With a subject, if there is one.
     Yes(Option<Arc<str>>),
     /// The login is valid, but there is no session for it.
     Not(NotIn),
@@ -340,7 +335,6 @@ impl Ticket {
         Ok(())
     }
 
-    /// Whether the connection has a login.
     pub(crate) fn is_logged_in(&self) -> bool {
         matches!(*self.logged_in.lock(), LoggedIn::Yes(_))
     }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::Source;
 
-/// The connections of one source.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) connections: u32,
@@ -24,7 +23,6 @@ impl Held {
 
 type Rank = (usize, Reverse<u64>, Source);
 
-/// The connections of all sources.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     of: BTreeMap<Source, Held>,
@@ -66,7 +64,6 @@ impl Places {
         });
     }
 
-    /// A connection has ended.
     pub(super) fn remove(&mut self, source: Source, number: u64) {
         self.change(source, |held| {
             held.waiting.remove(&number);

@@ -23,7 +23,6 @@ fn ip(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
-/// Whether the connection was evicted.
 fn is_evicted(evicted: &mut oneshot::Receiver<()>) -> bool {
     evicted.try_recv().is_ok()
 }

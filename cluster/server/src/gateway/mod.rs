@@ -185,7 +185,6 @@ enum Carrier {
     Tcp,
 }
 
-/// What all connections share.
 struct Shared {
     config: GatewayConfig,
     tls: Option<ServerTls>,

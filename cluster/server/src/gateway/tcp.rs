@@ -33,7 +33,6 @@ pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
     )
 }
 
-/// The socket of both halves.
 pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<Socket> {
     let is_whole = inbound.socket.is_pair_of(&outbound.socket);
     is_whole.then(|| inbound.socket.unsplit(outbound.socket))

@@ -160,7 +160,6 @@ pub struct Tokens {
     keys: Arc<RwLock<Held>>,
 }
 
-/// The current keys.
 struct Held {
     contents: Contents,
     keys: Arc<[Key]>,

@@ -32,7 +32,6 @@ impl Token {
         token_file::read(option, path).map(|token| Token(token.into()))
     }
 
-    /// Whether the metadata of a call have the token.
     fn is_in<T>(&self, request: &Request<T>) -> bool {
         let value = request.metadata().get("authorization").map(|value| value.as_bytes());
         value.and_then(bearer).is_some_and(|token| token.ct_eq(&self.0).into())

@@ -11,7 +11,6 @@ use super::limits::Totals;
 use crate::admission::Counters;
 use crate::metrics::{Collector, Families};
 
-/// The counters of all sessions.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Sessions with a stream, and those without one.
@@ -45,20 +44,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counts a tick.
     pub fn ticked(&self, events: usize, positions: usize) {
         self.ticks.fetch_add(1, Relaxed);
         self.events.fetch_add(events as u64, Relaxed);
         self.positions.fetch_add(positions as u64, Relaxed);
     }
 
-    /// Counts time.
     pub fn spent(on: &AtomicU64, time: Duration) {
         on.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 }
 
-/// Shows the counters.
 #[derive(Debug)]
 pub struct InterestMetrics(pub Arc<Metrics>);
 

@@ -32,7 +32,6 @@ pub struct Outbox {
     unsent_bytes: usize,
     /// Most bytes of sent updates that are kept.
     most: usize,
-    /// Most bytes of all outboxes.
     most_of_all: usize,
     window: usize,
     /// The client acknowledges: what it has not acknowledged is never forgotten.
@@ -45,7 +44,6 @@ pub enum RewindError {
     /// The client says to have what it was never sent.
     #[error("received {received}, but the last update that was sent is {last}")]
     Never {
-        /// What the client says.
         received: u64,
         /// The number of the last update that was sent.
         last: u64,
@@ -55,7 +53,6 @@ pub enum RewindError {
     Gone {
         /// The first update that the client needs.
         from: u64,
-        /// The first update that is kept.
         first: u64,
     },
 }
@@ -87,7 +84,6 @@ impl Outbox {
         self.first + self.kept.len() as u64
     }
 
-    /// Adds an update.
     pub fn push(&mut self, update: Bytes) {
         self.kept_bytes.set(self.kept_bytes.own() + update.len());
         self.unsent_bytes += update.len();

@@ -30,7 +30,6 @@ struct Entry {
     standing: Arc<Standing>,
 }
 
-/// The sessions of the service.
 #[derive(Debug)]
 pub struct Sessions {
     shared: Shared,
@@ -111,7 +110,6 @@ impl Sessions {
         Ok(())
     }
 
-    /// Begins a session.
     fn begin(self: Arc<Self>, attach: Attach) -> Result<(), Status> {
         let name = random::<NAME>().map_err(|no| Status::internal(no.to_string()))?;
         let name = Bytes::copy_from_slice(&name);
@@ -135,7 +133,6 @@ impl Sessions {
     }
 }
 
-/// The session that has waited for longest.
 fn oldest_waiting(all: &HashMap<Bytes, Entry>) -> Option<Bytes> {
     let waiting =
         all.iter().filter_map(|(name, entry)| Some((entry.standing.waits_since()?, name)));

@@ -12,7 +12,6 @@ use super::outbox::RewindError;
 /// Orders sessions by when they began to wait.
 static WAITED: AtomicU64 = AtomicU64::new(0);
 
-/// How a session stands.
 #[derive(Debug, Default)]
 pub struct Standing {
     /// Its place among the sessions that wait for their client; 0: it does not wait.
@@ -21,7 +20,6 @@ pub struct Standing {
     pub sent: AtomicU64,
     /// The number of the last update that the client has applied.
     pub received: AtomicU64,
-    /// `received` has changed.
     pub acknowledged: Notify,
     /// The session ends, so that another one has room.
     pub gave_way: CancellationToken,

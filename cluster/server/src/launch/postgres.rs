@@ -22,7 +22,6 @@ const USER: &str = "postgres";
 /// A PostgreSQL on this machine.
 pub type PostgresServer = Server<PostgresSetup>;
 
-/// How a PostgreSQL is started.
 pub struct PostgresSetup {
     place: DataFolder,
     port: u16,
@@ -36,18 +35,12 @@ impl Server<PostgresSetup> {
     /// Starts a PostgreSQL and waits until it is ready. With `dir` the data stays there and is synced to disk; without
     /// `dir` it is deleted at the end. A process of root starts it as the user `postgres`, which then owns `dir` and
     /// must be able to reach it.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn start(dir: Option<&Path>) -> Result<PostgresServer, ServerError> {
         PostgresServer::start_as(dir, None)
     }
 
     /// The same over TLS alone, for clients with a certificate whose common name is
     /// [`crate::tls::make::USER`], and knows the password.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn start_secure(
         dir: Option<&Path>,
         tls: &TlsSettings,
@@ -81,7 +74,6 @@ impl Server<PostgresSetup> {
         format!("postgres://{NAME}@127.0.0.1:{}/postgres", self.setup.port)
     }
 
-    /// The file with the password.
     pub fn password_file(&self) -> PathBuf {
         self.setup.password_file()
     }

@@ -24,9 +24,7 @@ pub struct Acts {
 /// What a worker is told, and has handled when its answer counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Handled {
-    /// The actions below this number.
     below: u64,
-    /// How many are missing.
     missed: u64,
 }
 
@@ -55,7 +53,6 @@ impl Acts {
         Acts { waiting: acts.into(), first: 0, missed }
     }
 
-    /// Whether all were handled.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -80,7 +77,6 @@ impl Acts {
         (acts, Handled { below, missed: self.missed })
     }
 
-    /// A worker has handled what it was told.
     pub fn handled(&mut self, handled: Handled) {
         self.missed -= handled.missed.min(self.missed);
         if mutants::has(Mutant::ActsToldAgain) {

@@ -27,7 +27,6 @@ fn is_asked(limits: &Limits, visitor: &Visitor) -> bool {
     }
 }
 
-/// An answer by its fields.
 pub(super) fn answer(allow: bool, plane: Option<Plane>, reason: Reason) -> Decided {
     if allow { Ok(plane) } else { Err(reason) }
 }
@@ -103,7 +102,6 @@ impl Hub {
         }
     }
 
-    /// A question of this process is answered.
     pub(super) fn take_answer(&self, question: u64, worker: u64, answer: Decided) {
         if let Some(worker) = self.worker(worker) {
             worker.set_answered(true);
@@ -122,9 +120,6 @@ impl Hub {
 
     /// A worker opens a private plane for these subjects, or closes it (`None`): all processes and all workers of the
     /// scene are told.
-    ///
-    /// # Errors
-    /// [`PlaneError`].
     pub(super) fn set_plane(
         &self,
         plane: (SceneId, Plane),

@@ -19,17 +19,14 @@ impl Conduct {
         self.late_answers.fetch_add(1, Relaxed);
     }
 
-    /// How many answers did not count.
     pub fn late_answers(&self) -> u64 {
         self.late_answers.load(Relaxed)
     }
 
-    /// A command was refused.
     pub fn command_refused(&self) {
         self.refused_commands.fetch_add(1, Relaxed);
     }
 
-    /// How many commands were refused.
     pub fn refused_commands(&self) -> u64 {
         self.refused_commands.load(Relaxed)
     }
@@ -59,7 +56,6 @@ const CUT: f64 = 0.75;
 /// So much is added to a quick worker's share.
 const GROWTH: f64 = 0.125;
 
-/// The least share.
 const SHARE_MIN: f64 = 0.125;
 
 /// How quickly a worker answers, and the share of regions that this earns it: cut while the worker is slow, grown

@@ -66,9 +66,7 @@ impl From<&LogicSettings> for Limits {
 /// What a worker says to a region.
 #[derive(Debug)]
 pub enum Inbound {
-    /// It answers.
     Answer(WorkerAnswer),
-    /// It knows what was refused.
     Got(WorkerGot),
 }
 
@@ -98,7 +96,6 @@ pub struct Hub {
     pub ids: IdQuota,
     lanes: RwLock<FxHashMap<RegionId, Lane>>,
     pub(super) questions: Arc<Questions>,
-    /// Private planes.
     pub(super) planes: RwLock<Planes>,
     /// Of each process that knew other planes: what it said last, and what was known here then.
     pub(super) differs: Mutex<FxHashMap<u64, (u64, u64)>>,
@@ -108,7 +105,6 @@ pub struct Hub {
     pub(super) links: OnceLock<Links>,
 }
 
-/// There are as many workers as there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are {0} workers, as many as there may be")]
 pub struct Crowded(pub usize);
@@ -143,7 +139,6 @@ impl Hub {
         self.directory.get()?.upgrade()
     }
 
-    /// Starts a task.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         match self.executor.get() {
             Some(executor) => drop(executor.spawn(work)),
@@ -213,7 +208,6 @@ impl Hub {
         self.divide_here_anew();
     }
 
-    /// Adds a worker of another process.
     pub(super) fn add(&self, worker: Worker) {
         let mut workers = self.workers.write();
         workers.push(Arc::new(worker));
@@ -296,7 +290,6 @@ impl Hub {
     }
 }
 
-/// Of these workers the one with the highest rank for a region.
 pub(super) fn first_for(region: RegionId, workers: Vec<Arc<Worker>>) -> Option<Arc<Worker>> {
     let rank = |worker: &Arc<Worker>| rank(region, worker.id, worker.pace().share);
     workers.into_iter().max_by(|a, b| rank(a).total_cmp(&rank(b)))

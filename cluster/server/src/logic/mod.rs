@@ -115,7 +115,6 @@ pub struct LogicService {
     runtime: Option<Runtime>,
 }
 
-/// The thread of the service.
 fn service_runtime() -> Result<Runtime, LogicError> {
     let mut runtime = Builder::new_multi_thread();
     Ok(runtime.worker_threads(1).thread_name("purview-logic").enable_all().build()?)

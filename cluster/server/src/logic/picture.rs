@@ -56,7 +56,6 @@ impl Pieces {
         }
     }
 
-    /// All of them.
     fn finish(mut self) -> VecDeque<Bytes> {
         self.close();
         self.pieces

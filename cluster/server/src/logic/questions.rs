@@ -51,7 +51,6 @@ impl Questions {
     }
 }
 
-/// A question that somebody waits for.
 #[derive(Debug)]
 pub struct OpenQuestion {
     of: Arc<Questions>,

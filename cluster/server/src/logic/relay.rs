@@ -128,12 +128,10 @@ impl Hub {
         }
     }
 
-    /// A worker of this process.
     fn own_worker(&self, worker: u64) -> Option<Arc<Worker>> {
         self.worker(worker).filter(|worker| worker.process().is_none())
     }
 
-    /// Whether a worker is connected to a process.
     fn is_of(&self, worker: u64, process: u64) -> bool {
         self.worker(worker).is_some_and(|worker| worker.process() == Some(process))
     }

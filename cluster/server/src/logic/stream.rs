@@ -32,21 +32,16 @@ const OPEN_WITHIN: Duration = Duration::from_secs(10);
 /// Longest name that a worker gives itself, bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Whether a worker may have this name.
 pub(super) fn is_name_of_worker(name: &str) -> bool {
     name.is_empty() || is_name(name, LONGEST_NAME)
 }
 
-/// Responses of a stream.
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
-/// How a stream ends.
 enum End {
-    /// The worker has ended its session.
     Session,
     /// The worker has closed its side of the stream, or the connection is broken.
     Stream,
-    /// With a status.
     Status(Status),
 }
 
@@ -86,7 +81,6 @@ fn open_of(request: Request) -> Result<Open, Status> {
 
 type Session = (Arc<Worker>, Arc<Scene>, Opened);
 
-/// Begins a session.
 fn begin(hub: &Hub, open: &Open) -> Result<Session, Status> {
     let directory = hub.directory();
     let directory = directory.ok_or_else(|| Status::unavailable("the server is not ready"))?;
@@ -130,7 +124,6 @@ fn opened(hub: &Hub, directory: &Directory, (worker, scene): (&Worker, &Arc<Scen
     }
 }
 
-/// What happens next in a stream.
 enum Event {
     Request(Option<Result<Request, Status>>),
     /// The stream has taken a response.
@@ -237,7 +230,6 @@ impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
         Ok(())
     }
 
-    /// The stream ends, and the session with it.
     async fn end(self, how: End) {
         let WorkerStream { hub, worker, answers, .. } = self;
         hub.end(&worker);

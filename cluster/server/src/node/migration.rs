@@ -105,7 +105,6 @@ struct State {
     landing: BTreeSet<RegionId>,
 }
 
-/// What the migrator uses.
 pub(super) struct Tools {
     pub(super) store: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
@@ -129,7 +128,6 @@ impl std::fmt::Debug for Migrator {
 }
 
 impl Migrator {
-    /// Takes part in moves from now on.
     pub(super) fn start(tools: Tools) -> Migrator {
         let (tell, told) = channel(WAITING);
         tools.links.router().set_migrator(tell);
@@ -292,7 +290,6 @@ impl Migrator {
         self.tools().local_regions.lock().end(id);
     }
 
-    /// Keeps a region's last checkpoint.
     pub(super) async fn keep(&self, key: &RegionKey, checkpoint: Option<RegionSnapshot>) {
         let (Some(store), Some(checkpoint)) = (&self.tools().checkpoints, checkpoint) else {
             return;
@@ -352,7 +349,6 @@ impl Migrator {
         }
     }
 
-    /// A region is about to arrive.
     async fn prepare(&self, from: u64, region: RegionId, epoch: Epoch) {
         let tools = self.tools();
         let may = tools.directory.may_act()

@@ -159,7 +159,6 @@ pub struct ChannelLine {
 }
 
 impl ClusterSurvey {
-    /// What a view of the store and the links say.
     pub(super) fn new(
         me: &str,
         (view, maps): (&View, &Maps),

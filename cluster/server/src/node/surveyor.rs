@@ -43,17 +43,14 @@ impl Surveyor {
         self.status.clone()
     }
 
-    /// The links to other processes.
     pub(super) fn links(&self) -> &Links {
         &self.links
     }
 
-    /// The name of this process.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The cluster as this process sees it.
     pub(crate) fn survey(&self) -> ClusterSurvey {
         let view = self.views.read();
         let known = (&*view, &self.maps);

@@ -87,7 +87,6 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// The number of refusals.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Relaxed)
     }
@@ -113,7 +112,6 @@ impl Refusals {
 }
 
 impl Links {
-    /// Connections of peers.
     pub(crate) fn connections(&self) -> &Counters {
         &self.0.inboxes.connections
     }

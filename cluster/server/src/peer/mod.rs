@@ -117,13 +117,11 @@ pub enum Unsaid {
     Full,
 }
 
-/// A peer.
 #[derive(Debug)]
 struct Peer {
     member: Arc<Member>,
     channels: [Arc<Channel>; 2],
     gateway: Arc<Gateway>,
-    /// Its busy regions.
     busy: Arc<Busy>,
 }
 
@@ -415,7 +413,6 @@ impl Links {
         }
     }
 
-    /// The executor of the links' tasks.
     fn executor(&self) -> &Executor {
         &self.0.executor
     }
@@ -433,7 +430,6 @@ impl Links {
         peer.channel(Kind::Regions).push(encoded(&PeerMsg::Busy { region, busy })).is_ok()
     }
 
-    /// Tells a process that sessions have ended.
     fn gone(&self, process: u64, sessions: Vec<SessionId>) {
         if let Some(peer) = self.peer(process) {
             // It is repeated with the next frame for them.
@@ -442,7 +438,6 @@ impl Links {
         }
     }
 
-    /// Records that sessions of a process have ended.
     fn sessions_are_gone(&self, process: u64, sessions: &[SessionId]) {
         if let Some(peer) = self.peer(process) {
             peer.gateway.are_gone(sessions);

@@ -19,7 +19,6 @@ use super::remote::encoded;
 use super::workers::TakeWorkerMsg;
 use super::{Kind, Links};
 
-/// How long to wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
 
 /// Most questions of peers that are answered at the same time; further ones get no answer.
@@ -100,7 +99,6 @@ impl Links {
         tokio::time::timeout(ANSWER_LIMIT, told).await.ok()?.ok()
     }
 
-    /// Handles a question of a peer.
     pub(super) fn asked(&self, process: u64, ticket: u64, question: Question) {
         let enquiries = &self.0.enquiries;
         let Some(respond) = enquiries.respond.get().cloned() else { return };
@@ -132,7 +130,6 @@ impl Links {
         });
     }
 
-    /// Handles an answer of a peer.
     pub(super) fn told(&self, process: u64, ticket: u64, answer: Answer) {
         self.0.enquiries.told(process, ticket, answer);
     }

@@ -14,7 +14,6 @@ use crate::peer::*;
 
 type Received = Arc<parking_lot::Mutex<Vec<u64>>>;
 
-/// Takes any input.
 struct Taker(Received);
 
 impl Actor for Taker {

@@ -51,7 +51,6 @@ use crate::workers::TickThreads;
 /// How often it is tried whether a name is free.
 const NAME_AGAIN: Duration = Duration::from_millis(250);
 
-/// Where leases and checkpoints are kept.
 pub(super) type Stores = (Arc<dyn Leases>, Option<Arc<dyn Checkpoints>>);
 
 /// Assembles a process and starts it. Gives also where clients are brought in, if it is simulated and holds sessions.
@@ -129,7 +128,6 @@ pub(super) async fn assemble(
     Ok((process, doors))
 }
 
-/// The process, as its directory knows it.
 fn described(
     (number, clock): (u64, Duration),
     fence: &Arc<LeaseFence>,
@@ -204,7 +202,6 @@ fn population(
     }
 }
 
-/// Agrees with the store on the number and the clock of the process.
 async fn enter(
     (config, roles): (&Config, Roles),
     (store, checkpoints): Stores,
@@ -255,7 +252,6 @@ fn directory(
     })
 }
 
-/// What the process says of itself to the others.
 async fn node_info(
     config: &Config,
     roles: Roles,
@@ -332,7 +328,6 @@ type Kept = (Option<Arc<CheckpointQueue>>, Option<PlayerRecords>);
 /// What lets clients and logic workers in, where the process does.
 type Served<'a> = (Option<&'a Gateway>, Option<&'a LogicService>);
 
-/// Serves the console, if the configuration says where.
 fn console(
     config: &Config,
     node: &Node,

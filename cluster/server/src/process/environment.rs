@@ -24,7 +24,6 @@ use crate::peer::{Identity, Links};
 pub(super) enum Environment {
     /// A process among others; clients with these tokens are admitted.
     Machine(ClusterTokens, Inside),
-    /// The only process of its cluster.
     Alone(ClusterTokens, Inside),
     Simulated(Simulated),
 }
@@ -52,9 +51,7 @@ pub struct Simulated {
     pub hub: Option<Arc<Hub>>,
 }
 
-/// How clients come to a process.
 pub(super) enum Clients {
-    /// It listens for clients with these tokens.
     Listen(Box<ClusterTokens>),
     /// The simulator brings them.
     Brought(TokenCheck, Arc<dyn Passes>),
@@ -75,7 +72,6 @@ impl Environment {
         }
     }
 
-    /// Makes the logic of each region.
     pub(super) fn logic(&self) -> Option<Arc<dyn LogicFactory>> {
         match self {
             Environment::Machine(_, inside) | Environment::Alone(_, inside) => inside.logic.clone(),

@@ -73,7 +73,6 @@ fn follow<T>(mut follower: Follower<T>, value: &Weak<Reloading<T>>) {
     }
 }
 
-/// What has been read so far.
 struct Follower<T> {
     files: Vec<Named>,
     make: Make<T>,
@@ -90,7 +89,6 @@ enum Refused {
     Unreadable(String),
 }
 
-/// The result of a check.
 enum Checked<T> {
     /// Nothing new, or nothing that is certain by now.
     Same,

@@ -16,13 +16,11 @@ use super::keys::{Key, Secret};
 use super::{ClusterTokens, TokenError, decode, hmac, now_s, sign};
 use crate::random::random;
 
-/// The audience of visitors' tokens.
 const AUDIENCE: &str = "purview-visitor";
 
 /// What the key is derived for.
 const VISITORS: &str = "purview:visitors:";
 
-/// The claims of a visitor's token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Claims {
@@ -96,7 +94,6 @@ impl ClusterTokens {
     }
 }
 
-/// A name that no other visitor has.
 fn new_name() -> Result<String, TokenError> {
     let bytes: [u8; 16] = random().map_err(|_| TokenError::NoRandom)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -71,7 +71,6 @@ impl Paper {
         Paper { scene, input, settings, memory, players }
     }
 
-    /// So many players on a land.
     pub(super) fn with(mut self, (x, z): (i32, i32), players: u32) -> Paper {
         self.players[(z * LANDS + x) as usize] = players;
         self
@@ -111,7 +110,6 @@ impl Paper {
         lands.map(land).filter(|land| land.players > 0).collect()
     }
 
-    /// All regions report.
     pub(super) fn report(&mut self) {
         let scene = self.scene.with_layout(self.layout()).unwrap();
         let plots = self.layout().plots.clone();
@@ -166,7 +164,6 @@ impl Paper {
     }
 }
 
-/// The record of a rule.
 fn record(decision: &Decision, rule: Rule) -> &Record {
     decision.records.iter().find(|record| record.rule == rule).unwrap()
 }

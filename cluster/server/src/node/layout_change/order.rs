@@ -92,7 +92,6 @@ pub enum MapError {
     Store(#[from] LeaseError),
 }
 
-/// The layout that an order asks for, and of which scene.
 fn ordered(scenes: &[Arc<Scene>], order: &MapOrder) -> Result<(Arc<Scene>, Layout), MapError> {
     let with = |id: u32| {
         let found = scenes.iter().find(|scene| scene.map.get(RegionId(id)).is_some());

@@ -22,7 +22,6 @@ use crate::storage::leases::embedded::Embedded;
 
 const REGION: RegionId = RegionId(0);
 
-/// Messages beyond the bound.
 const BEYOND: usize = 7;
 
 /// How long the test waits for a state that must come.
@@ -165,7 +164,6 @@ impl Node {
     }
 }
 
-/// A view of the store that follows its changes.
 fn follow(store: &Embedded, outer: &Runtime) -> Arc<RwLock<View>> {
     let view = Arc::new(RwLock::new(View::default()));
     let (of, shown) = (store.another(), view.clone());

@@ -39,13 +39,11 @@ use crate::storage::{CheckpointError, Checkpoints, SavedPlayer};
 /// Time between two batches.
 const BATCH: Duration = Duration::from_millis(500);
 
-/// Most players in one batch.
 const BATCH_MAX: usize = 2_000;
 
 /// Most players whose positions wait.
 const WAITING_MAX: usize = 100_000;
 
-/// Time for one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(2);
 
 /// Time between two attempts of a request that the store did not answer.
@@ -222,7 +220,6 @@ impl PlayerRecords {
     }
 }
 
-/// The bytes of a record.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     place: LastPosition,

@@ -28,18 +28,14 @@ use queue::{Brought, Queue};
 /// Time between two attempts while the store is unreachable.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Most saves at the same time.
 pub(crate) const SAVES_AT_ONCE: usize = 4;
 
 /// Time between two warnings about overdue checkpoints.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// Counters of checkpoints.
 #[derive(Debug, Default)]
 pub struct CheckpointMetrics {
-    /// Checkpoints saved.
     pub saved: AtomicU64,
-    /// Bytes of saved checkpoints.
     pub bytes: AtomicU64,
     /// Checkpoints refused because a newer owner saved one.
     pub fenced: AtomicU64,
@@ -47,7 +43,6 @@ pub struct CheckpointMetrics {
     pub failed: AtomicU64,
 }
 
-/// The queue of checkpoints.
 #[derive(Debug)]
 pub struct CheckpointQueue {
     every_ticks: u64,

@@ -29,7 +29,6 @@ use super::{ANSWER_LIMIT, schema};
 use crate::causes::whole;
 use crate::storage::CheckpointError;
 
-/// Most connections of a process.
 pub const CONNECTIONS: usize = 6;
 
 /// How long one host may take to accept a connection.
@@ -55,7 +54,6 @@ pub struct Connections {
     tls: Secure,
     /// Whether the tables have this release's schema.
     migrated: Arc<Mutex<bool>>,
-    /// The runtime of the connections.
     executor: Handle,
 }
 
@@ -201,7 +199,6 @@ impl Connections {
         answer
     }
 
-    /// Lends a connection of the pool.
     async fn lend(&self) -> Result<Lent, Failed> {
         let client = self.pool.get().await.map_err(|e| match e {
             PoolError::Backend(e) => Failed::from(&e),
@@ -254,7 +251,6 @@ async fn limit_statements(client: &Client) -> Result<(), Error> {
     client.batch_execute(&set).await
 }
 
-/// A borrowed connection.
 struct Lent {
     client: Option<Object>,
     tls: Secure,
