@@ -7,6 +7,7 @@
 //! numbers. What must never happen here: a lock that a tick waits for.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Which regions have metric series of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,6 +66,17 @@ impl Families<'_> {
         ConstGauge::new(value).encode(encoder)
     }
 
+    /// Writes counters without labels, each by its name after `prefix`, its help and its value.
+    pub(crate) fn counters_of(
+        &mut self,
+        prefix: &str,
+        all: &[(&str, &str, &AtomicU64)],
+    ) -> fmt::Result {
+        all.iter().try_for_each(|(name, help, value)| {
+            self.counter(&format!("{prefix}_{name}"), help, value.load(Relaxed))
+        })
+    }
+
     /// Begins a family of counters that differ by labels; the name is without `_total`.
     pub(crate) fn counters<'f>(
         &'f mut self,
@@ -81,15 +93,6 @@ impl Families<'_> {
         help: &str,
     ) -> Result<Samples<'f>, fmt::Error> {
         self.family(name, help, MetricType::Gauge)
-    }
-
-    /// Begins a family of histograms that differ by labels.
-    pub(crate) fn histograms<'f>(
-        &'f mut self,
-        name: &'f str,
-        help: &str,
-    ) -> Result<Samples<'f>, fmt::Error> {
-        self.family(name, help, MetricType::Histogram)
     }
 
     pub(crate) fn family<'f>(

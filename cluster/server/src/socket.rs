@@ -116,7 +116,7 @@ impl<I> Caller<I> {
     /// # Errors
     /// The listener has as many connections as it may have.
     pub fn log_in(&self) -> Result<(), NotIn> {
-        self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.log_in())
+        self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.log_in(None))
     }
 }
 

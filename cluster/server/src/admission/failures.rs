@@ -22,7 +22,6 @@ struct Failed {
     ends: Instant,
 }
 
-/// The failed tokens of all sources.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     of: BTreeMap<Source, Failed>,

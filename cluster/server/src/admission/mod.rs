@@ -102,10 +102,8 @@ pub(crate) struct Admission {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the newest connection.
     last: u64,
     sessions: u64,
-    /// Connections without a login.
     waiting: BTreeMap<u64, Waiting>,
     addresses: Places,
     networks: Places,
@@ -113,7 +111,6 @@ struct State {
     failures: Failures,
 }
 
-/// A connection without a login.
 #[derive(Debug)]
 struct Waiting {
     source: Source,
@@ -246,7 +243,6 @@ impl Admission {
         }
     }
 
-    /// Counts an invalid token of this source.
     fn failed(&self, source: Source) {
         self.counters.tokens_failed.fetch_add(1, Ordering::Relaxed);
         if source.is_in(&self.limits.exempt) {
@@ -292,17 +288,8 @@ enum LoggedIn {
 }
 
 impl Ticket {
-    /// Records a valid login without a subject.
-    pub(crate) fn log_in(&self) -> Result<(), NotIn> {
-        self.log_in_of(None)
-    }
-
-    /// Records a valid login of a subject.
-    pub(crate) fn log_in_as(&self, subject: &str) -> Result<(), NotIn> {
-        self.log_in_of(Some(subject))
-    }
-
-    fn log_in_of(&self, subject: Option<&str>) -> Result<(), NotIn> {
+    /// Records a valid login, of a subject if there is one.
+    pub(crate) fn log_in(&self, subject: Option<&str>) -> Result<(), NotIn> {
         let mut logged_in = self.logged_in.lock();
         if matches!(*logged_in, LoggedIn::Yes(_)) {
             return Ok(());
@@ -339,7 +326,6 @@ impl Ticket {
         matches!(*self.logged_in.lock(), LoggedIn::Yes(_))
     }
 
-    /// Records an invalid token.
     pub(crate) fn fail(&self) {
         self.admission.failed(self.source);
     }

@@ -44,12 +44,10 @@ impl Places {
         self.of.get(&source)?.waiting.first().copied()
     }
 
-    /// The connection that gives way.
     pub(super) fn oldest_of_most(&self) -> Option<u64> {
         self.ranks.last().map(|(_, Reverse(oldest), _)| *oldest)
     }
 
-    /// A connection comes, and waits.
     pub(super) fn add(&mut self, source: Source, number: u64) {
         self.change(source, |held| {
             held.connections += 1;
@@ -57,7 +55,6 @@ impl Places {
         });
     }
 
-    /// A connection waits no longer.
     pub(super) fn stop_waiting(&mut self, source: Source, number: u64) {
         self.change(source, |held| {
             held.waiting.remove(&number);

@@ -48,7 +48,6 @@ impl Ending {
         Ending { phases, turn }
     }
 
-    /// Waits until the connection is to end.
     pub(super) async fn is_due(&mut self) {
         loop {
             let phase = *self.phases.borrow_and_update();

@@ -165,7 +165,6 @@ impl Shared {
     }
 }
 
-/// Waits for the eviction of the connection.
 async fn until_evicted(evicted: oneshot::Receiver<()>) {
     // An error means that the connection has logged in.
     if evicted.await.is_err() {

@@ -107,7 +107,6 @@ impl FrameCounter {
     }
 }
 
-/// A socket whose incoming frames are counted.
 #[derive(Debug)]
 pub(super) struct Counted {
     socket: Socket,

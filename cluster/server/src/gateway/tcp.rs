@@ -23,7 +23,6 @@ pub(super) struct TcpOut {
     unwritten: Vec<u8>,
 }
 
-/// The two halves of a connection.
 pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
     let (read, write) = tokio::io::split(socket);
     let framer = Framer::new(MAX_CLIENT_FRAME);

@@ -392,7 +392,6 @@ fn decode<T: DeserializeOwned + Clone>(
     Err(why)
 }
 
-/// The algorithm and the key id in a token's header.
 fn head(token: &str) -> Result<(Algorithm, Option<String>), TokenError> {
     if token.is_empty() {
         return Err(TokenError::Missing);

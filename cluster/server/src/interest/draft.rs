@@ -16,7 +16,6 @@ const EVENT_BYTES: usize = 17;
 const POSITION_BYTES: usize = 20;
 const REST_BYTES: usize = 64;
 
-/// The update that is being made.
 #[derive(Debug, Default)]
 pub struct Draft {
     update: Update,

@@ -57,7 +57,6 @@ struct Link {
     closing: Option<Closing>,
 }
 
-/// How a client closes its side of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     /// It may resume the session.
@@ -70,9 +69,7 @@ enum Event {
     Attached(Box<Attach>),
     /// The stream takes another update.
     Room,
-    /// The client has applied updates.
     Acknowledged,
-    /// Changes of a batch remain.
     Work,
     Request(Result<Request, Status>),
     /// The client has closed its side of the stream, or cancelled the call.
@@ -269,7 +266,6 @@ impl Session {
         }
     }
 
-    /// The client has applied updates.
     fn forget_received(&mut self) {
         let received = self.standing.received.load(Relaxed);
         if let Err(error) = self.state.outbox.forget(received) {

@@ -16,7 +16,6 @@ static WAITED: AtomicU64 = AtomicU64::new(0);
 pub struct Standing {
     /// Its place among the sessions that wait for their client; 0: it does not wait.
     pub waiting: AtomicU64,
-    /// The number of the last update that was sent.
     pub sent: AtomicU64,
     /// The number of the last update that the client has applied.
     pub received: AtomicU64,
@@ -26,7 +25,6 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// The session begins to wait for its client.
     pub fn wait(&self) {
         self.waiting.store(WAITED.fetch_add(1, Relaxed) + 1, Relaxed);
     }

@@ -57,11 +57,7 @@ pub enum BatchError {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error("batch {found} after batch {applied}: batch {} is missing", applied + 1)]
-    Missing {
-        found: u64,
-        /// The last batch that was taken.
-        applied: u64,
-    },
+    Missing { found: u64, applied: u64 },
     /// The client says to have what it was never sent.
     #[error("batch {batch}: {why}")]
     Received { batch: u64, why: RewindError },
@@ -112,7 +108,6 @@ pub struct State {
 }
 
 impl State {
-    /// A session without scenes.
     pub fn new(Shared { limits, metrics, workers }: Shared) -> State {
         let Totals { entities, pairs, events, bytes, buffers } = &metrics.totals;
         State {
@@ -143,7 +138,6 @@ impl State {
         self.scenes.keys().copied().collect()
     }
 
-    /// The number of the last batch that was applied.
     pub fn applied(&self) -> u64 {
         self.applied
     }

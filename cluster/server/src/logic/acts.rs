@@ -11,7 +11,6 @@ use super::proto::Acted;
 /// Most actions that wait; the oldest ones give way.
 const MOST: usize = 16_384;
 
-/// The actions of a region, in their order.
 #[derive(Debug, Default)]
 pub struct Acts {
     waiting: VecDeque<Acted>,
@@ -29,7 +28,6 @@ pub struct Handled {
 }
 
 impl Handled {
-    /// How many actions gave way.
     pub fn missed(self) -> u64 {
         self.missed
     }

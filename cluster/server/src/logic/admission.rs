@@ -9,13 +9,13 @@ use purview::actor::admission::{Admission, Answer, Reason, Visitor};
 use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 
-use super::hub::{Hub, Limits, first_for};
+use super::hub::{Decided, Hub, Limits, first_for};
 use super::planes::{PlaneError, Planes};
 use super::proto::{self, PrivatePlane, response};
-use super::questions::{COUNT_BITS, Decided};
 use super::told::encode;
 use super::worker::Worker;
 use crate::config::AskAbout;
+use crate::questions::COUNT_BITS;
 use crate::storage::leases::names::GATEWAY_NUMBERS;
 
 fn is_asked(limits: &Limits, visitor: &Visitor) -> bool {

@@ -1,7 +1,7 @@
 //! How a worker behaves: what operators are told, so that one that is outdated or slow is found, and which share of
 //! the regions its pace earns it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,27 +9,9 @@ use tokio::time::Instant;
 /// The conduct of a worker, as its process knows it, or as the regions of another process do.
 #[derive(Debug, Default)]
 pub struct Conduct {
-    late_answers: AtomicU64,
-    refused_commands: AtomicU64,
-}
-
-impl Conduct {
-    /// An answer did not count, since its lease had ended.
-    pub fn answered_late(&self) {
-        self.late_answers.fetch_add(1, Relaxed);
-    }
-
-    pub fn late_answers(&self) -> u64 {
-        self.late_answers.load(Relaxed)
-    }
-
-    pub fn command_refused(&self) {
-        self.refused_commands.fetch_add(1, Relaxed);
-    }
-
-    pub fn refused_commands(&self) -> u64 {
-        self.refused_commands.load(Relaxed)
-    }
+    /// Answers that did not count, since their leases had ended.
+    pub late_answers: AtomicU64,
+    pub refused_commands: AtomicU64,
 }
 
 /// A worker whose answers take more ticks than this on average is slow.

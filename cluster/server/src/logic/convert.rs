@@ -271,7 +271,6 @@ mod tests {
     use super::*;
     use crate::logic::worker::Profile;
 
-    /// What the only command of an answer asks for.
     fn wish(entity: u64, command: Wanted) -> WorkerWish {
         let command = Some(command);
         taken(SceneSpec::default(), proto::Command { entity, command, ..Default::default() }).wish

@@ -18,7 +18,6 @@ const ONE_MORE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoIds {
-    /// Too many blocks were taken of late.
     #[error("workers have taken {AT_ONCE} blocks of {IDS} ids of late: ask again in {} s", .0.as_secs() + 1)]
     TooOften(Duration),
     #[error("the process has used all of its ids for entities: start it anew")]

@@ -106,7 +106,6 @@ impl Lease {
         self.picture.changes(id);
     }
 
-    /// An entity lives nowhere any more.
     pub fn ends(&mut self, id: EntityId) {
         self.picture.ends(id);
     }

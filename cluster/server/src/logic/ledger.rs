@@ -97,7 +97,6 @@ impl Ledger {
         self.session(session).refusals.push_back(refusal);
     }
 
-    /// A session knows the refusals up to this one.
     pub fn got(&mut self, session: u64, last: u64) {
         let Some(known) = self.0.get_mut(&session) else { return };
         while known.first <= last && known.refusals.pop_front().is_some() {

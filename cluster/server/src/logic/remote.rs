@@ -166,7 +166,7 @@ impl RemoteLogic {
         let refusal = Refusal { batch: Some(batch(name, seq)), place, reason: reason.into(), text };
         self.hub.metrics.refused_commands.fetch_add(1, Relaxed);
         if let Some(worker) = self.hub.worker(session) {
-            worker.conduct.command_refused();
+            worker.conduct.refused_commands.fetch_add(1, Relaxed);
         }
         self.ledger.refuse(session, refusal);
     }
@@ -185,7 +185,7 @@ impl RemoteLogic {
                 Inbound::Answer(answer) => {
                     self.hub.metrics.late_answers.fetch_add(1, Relaxed);
                     if let Some(worker) = self.hub.worker(answer.worker) {
-                        worker.conduct.answered_late();
+                        worker.conduct.late_answers.fetch_add(1, Relaxed);
                     }
                 }
             }

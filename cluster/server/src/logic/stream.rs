@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
@@ -22,12 +21,10 @@ use super::id_quota::{IDS, NoIds};
 use super::proto::{self, Ids, Open, Opened, Request, request, response};
 use super::told::{encode, kinds};
 use super::worker::{Profile, Worker};
+use crate::grpc::opening;
 
 /// Responses that wait in a stream, beside those that the connection holds.
 pub const QUEUE: usize = 4;
-
-/// How long a stream may take for its first request.
-const OPEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Longest name that a worker gives itself, bytes.
 const LONGEST_NAME: usize = 64;
@@ -52,12 +49,11 @@ pub async fn serve(
     answers: Answers,
     stop: CancellationToken,
 ) {
-    let opened = match tokio::time::timeout(OPEN_WITHIN, requests.next()).await {
-        Err(_) => Err(Status::deadline_exceeded("no request came within 10 s")),
-        Ok(None) => Err(Status::invalid_argument("the stream has no requests")),
-        Ok(Some(request)) => request.and_then(open_of),
-    };
-    let opened = opened.and_then(|open| begin(&hub, &open));
+    let open = opening(&mut requests, |request: Request| match request.message {
+        Some(request::Message::Open(open)) => Some(open),
+        _ => None,
+    });
+    let opened = open.await.and_then(|open| begin(&hub, &open));
     let (worker, scene, opened) = match opened {
         Ok(opened) => opened,
         // An error means that the stream is gone.
@@ -70,13 +66,6 @@ pub async fn serve(
         Err(_) => End::Stream,
     };
     stream.end(how).await;
-}
-
-fn open_of(request: Request) -> Result<Open, Status> {
-    match request.message {
-        Some(request::Message::Open(open)) => Ok(open),
-        _ => Err(Status::invalid_argument("the first request of a stream must be `open`")),
-    }
 }
 
 type Session = (Arc<Worker>, Arc<Scene>, Opened);

@@ -136,7 +136,6 @@ pub fn reason(why: &CommandError) -> Reason {
     }
 }
 
-/// Why a plane was not opened or closed.
 pub fn plane_reason(why: PlaneError) -> Reason {
     match why {
         PlaneError::Full => Reason::TooLong,

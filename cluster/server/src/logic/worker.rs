@@ -194,7 +194,6 @@ impl Worker {
         }
     }
 
-    /// Whether it comes last when regions choose their workers.
     pub fn comes_last(&self) -> bool {
         self.given_up.lock().is_some_and(|given_up| given_up.comes_last())
     }

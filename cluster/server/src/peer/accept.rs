@@ -65,7 +65,6 @@ fn secure(stream: TlsStream<TcpStream>) -> Result<Connection, Untrusted> {
     Ok(Connection::new(Socket::Tls(Box::new(stream)), Shown(Some(Arc::new(named)))))
 }
 
-/// Performs the handshake with a peer that connected.
 async fn answer(stream: TcpStream, tls: Option<Tls>) -> Result<Connection, Untrusted> {
     let Some(tls) = tls else { return Ok(plain(stream)) };
     let answered = TlsAcceptor::from(tls.serve()).accept(stream);
@@ -78,7 +77,6 @@ async fn answer(stream: TcpStream, tls: Option<Tls>) -> Result<Connection, Untru
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shown(pub(super) Option<Arc<Named>>);
 
-/// Counts and logs refused peers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     count: AtomicU64,

@@ -191,7 +191,6 @@ impl Backlogs {
         goes_on
     }
 
-    /// The current ends of all queues.
     pub(super) fn marks(&self) -> Marks {
         self.regions.lock().iter().map(|(region, backlog)| (*region, backlog.came)).collect()
     }

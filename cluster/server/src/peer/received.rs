@@ -23,7 +23,6 @@ const MUCH: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) struct Received {
-    /// The number of the last message.
     upto: AtomicU64,
     /// Bytes that are not yet acknowledged.
     bytes: AtomicUsize,

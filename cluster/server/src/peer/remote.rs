@@ -56,7 +56,6 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// Sends a message if the channel has room.
     fn push(&self, message: &PeerMsg) -> Result<(), RemoteError> {
         match () {
             () if self.channel.is_ended() => Err(RemoteError::Closed),

@@ -41,7 +41,6 @@ struct Inbox {
 
 type Channels = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
 
-/// All channels that lead to this process.
 #[derive(Debug)]
 pub(super) struct Inboxes {
     cluster: String,

@@ -55,7 +55,6 @@ pub(super) struct TicketClaims {
     pub(super) resume: Player,
 }
 
-/// The player of a ticket, its scene and its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Player {
     pub(super) cluster: String,

@@ -201,19 +201,14 @@ impl Collector for CheckpointQueue {
         let overdue = self.overdue_at(now).len() as u64;
         let ages: Vec<_> = self.queue.lock().ages(now).collect();
         let mut out = Families::from(encoder);
+        let m = &self.metrics;
         let counters = [
-            ("purview_checkpoints_saved", "Checkpoints saved.", &self.metrics.saved),
-            ("purview_checkpoints_bytes", "Bytes of saved checkpoints.", &self.metrics.bytes),
-            (
-                "purview_checkpoints_fenced",
-                "Checkpoints refused because a newer owner saved one.",
-                &self.metrics.fenced,
-            ),
-            ("purview_checkpoints_failed", "Failed attempts to save.", &self.metrics.failed),
+            ("saved", "Checkpoints saved.", &m.saved),
+            ("bytes", "Bytes of saved checkpoints.", &m.bytes),
+            ("fenced", "Checkpoints refused because a newer owner saved one.", &m.fenced),
+            ("failed", "Failed attempts to save.", &m.failed),
         ];
-        for (name, help, value) in counters {
-            out.counter(name, help, value.load(Relaxed))?;
-        }
+        out.counters_of("purview_checkpoints", &counters)?;
         out.gauge("purview_checkpoints_waiting", "Checkpoints waiting to be saved.", waiting)?;
         let help = "Regions with a checkpoint older than recovery assumes.";
         out.gauge("purview_checkpoints_overdue", help, overdue)?;

@@ -46,7 +46,6 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 /// How often a request is tried before its failure is returned.
 const TRIES: usize = 3;
 
-/// The connection pool. Clones share it.
 #[derive(Clone)]
 pub struct Connections {
     pool: Pool,

@@ -136,7 +136,6 @@ impl State {
         }
     }
 
-    /// Ends the leases that have run out.
     pub fn expire(&mut self, now: Instant) {
         let over = |(lease, granted): (&i64, &Granted)| {
             granted.ends.is_some_and(|ends| ends <= now).then_some(*lease)
