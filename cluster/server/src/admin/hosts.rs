@@ -15,7 +15,6 @@ use super::error::ApiError;
 #[derive(Debug, Clone)]
 pub struct Hosts(Arc<[String]>);
 
-/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misdirected {
     /// There is no valid `Host` header, or more than one.

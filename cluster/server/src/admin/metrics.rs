@@ -15,7 +15,8 @@ use purview::scene::movement::Reason;
 use purview::scene::{RegionId, SceneId};
 
 use super::process::{self, Usage};
-use super::region_series::{Buckets, Counter, Figures, Sum, Totals, busiest};
+use super::quantiles::Buckets;
+use super::region_series::{Counter, Figures, Sum, Totals, busiest};
 use crate::metrics::RegionSeries;
 use crate::metrics::{Collector, Families};
 use crate::node::hosted::Hosted;
@@ -71,7 +72,6 @@ fn counters() -> Vec<Counter> {
     all.map(|family| family.of).collect()
 }
 
-/// A region with its labels, or a sum of regions.
 struct Labelled<'r> {
     scene: &'r str,
     region: String,
@@ -119,7 +119,6 @@ impl Collector for RegionCollector {
     }
 }
 
-/// Writes the metrics of regions, each with its scene's name.
 fn write_regions<'r>(
     out: &mut Families<'_>,
     regions: impl Iterator<Item = (&'r str, RegionId, &'r RegionMetrics)>,
@@ -219,8 +218,8 @@ fn write_tick_times(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Re
         let ns = region.metrics.delivery_ns_sum.load(Relaxed);
         delivery.counter(&region.labels(), ns as f64 / 1e9)?;
     }
-    let mut ticks =
-        out.histograms("purview_tick_seconds", "Time of work in a tick of the region.")?;
+    let help = "Time of work in a tick of the region.";
+    let mut ticks = out.family("purview_tick_seconds", help, MetricType::Histogram)?;
     for region in regions {
         let bounds = TICK_BUCKETS_US.iter().map(|us| seconds(*us)).chain([f64::INFINITY]);
         let buckets: Vec<_> = bounds.zip(region.buckets).collect();

@@ -16,16 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 
+use super::quantiles::Buckets;
+
 pub(super) type Figures = (SceneId, RegionId, Arc<RegionMetrics>);
 
 pub(super) type Counter = fn(&RegionMetrics) -> &AtomicU64;
 
 pub(super) const BUSIEST: usize = 20;
 
-/// Ticks by how long they took.
-pub(super) type Buckets = [u64; 25];
-
-/// The sum of the counters of a scene's regions.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     /// What the families of counters read.

@@ -19,7 +19,6 @@ pub trait Regions<'a>: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone {}
 
 impl<'a, T: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone> Regions<'a> for T {}
 
-/// The counters of all regions at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     at: Option<Instant>,
@@ -29,7 +28,6 @@ struct Sample {
     handoffs: u64,
 }
 
-/// The figures of the last seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Recent {
     /// The length of the window.

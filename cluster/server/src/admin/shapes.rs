@@ -36,7 +36,6 @@ pub struct Scenes {
     pub scenes: Vec<SceneShape>,
 }
 
-/// A scene, with its regions and the planes in use.
 #[derive(Debug, Serialize)]
 pub struct SceneShape {
     pub id: SceneId,
@@ -48,7 +47,8 @@ pub struct SceneShape {
     pub patch_cm: [i32; 2],
     pub layers: Vec<LayerShape>,
     pub kinds: Vec<KindShape>,
-    pub visibility: VisibilityShape,
+    #[serde(with = "VisibilityShape")]
+    pub visibility: Visibility,
     /// Bits of the range of players: 1 NEAR, 2 MIDDLE, 4 FAR.
     pub range: u8,
     /// How far apart in height entities may be to come into view of each other; `None`: heights do not count.
@@ -82,23 +82,11 @@ pub struct KindShape {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(tag = "mode", rename_all = "snake_case")]
+#[serde(remote = "Visibility", tag = "mode", rename_all = "snake_case")]
 pub enum VisibilityShape {
     Patches,
     Circle { enter_cm: i32, leave_cm: i32 },
     All,
-}
-
-impl From<Visibility> for VisibilityShape {
-    fn from(v: Visibility) -> Self {
-        match v {
-            Visibility::Patches => VisibilityShape::Patches,
-            Visibility::Circle { enter_cm, leave_cm } => {
-                VisibilityShape::Circle { enter_cm, leave_cm }
-            }
-            Visibility::All => VisibilityShape::All,
-        }
-    }
 }
 
 /// A plane in use. Lines with room are in use even when empty.
@@ -143,7 +131,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
                 watch_cm: k.watch.as_ref().map(|watch| (watch.enter_cm, watch.leave_cm)),
             })
             .collect(),
-        visibility: spec.visibility.into(),
+        visibility: spec.visibility,
         range: spec.range.bits(),
         height_cm: spec.height_cm,
         view_cap: spec.view_cap,
@@ -314,7 +302,6 @@ pub struct Player {
     pub plane: Plane,
     pub pos: Pos,
     pub range: RangeShape,
-    /// The view list, the best first.
     pub view: Vec<RankedShape>,
     /// Players that were asked and have not answered yet.
     pub asked: Vec<EntryShape>,

@@ -46,7 +46,6 @@ impl Shared {
         &self.registry
     }
 
-    /// The latest surveys of the regions of this process.
     pub fn surveys(&self) -> &Surveys {
         &self.surveys
     }
@@ -57,7 +56,6 @@ impl Shared {
     }
 }
 
-/// Takes samples for as long as it runs.
 pub async fn sample(shared: Arc<Shared>) {
     let mut every = tokio::time::interval(EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -105,7 +105,6 @@ impl EtcdSetup {
         format!("{scheme}://127.0.0.1:{port}")
     }
 
-    /// Certificates, for clients and for other members.
     fn tls_flags(&self) -> Vec<String> {
         let Some(TlsSettings { certificate, key, authority }) = &self.tls else {
             return Vec::new();

@@ -47,7 +47,6 @@ pub(super) struct Down {
 }
 
 impl Down {
-    /// Whether an operator has decided what becomes of it.
     pub(super) fn is_ordered(&self) -> bool {
         self.order.is_some()
     }

@@ -159,7 +159,6 @@ impl LocalRegions {
         self.running.keys().copied().collect()
     }
 
-    /// The regions that run here, each with its epoch and where it is asked.
     pub(super) fn all(&self) -> impl Iterator<Item = ((RegionId, u64), Addr<RegionActor>)> + '_ {
         let found = |(id, r): (&RegionId, &LocalRegion)| ((*id, r.epoch.0), r.address.clone());
         self.running.iter().map(found)
@@ -171,7 +170,6 @@ impl LocalRegions {
         self.running.get(&id).is_some_and(over)
     }
 
-    /// Tells the console which regions run here.
     fn show(&self) {
         let handle = |(id, local_region): (&RegionId, &LocalRegion)| RegionHandle {
             scene: local_region.scene,

@@ -58,7 +58,6 @@ const WAITING: usize = 4_096;
 /// Time between two checks of progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Why a region did not move.
 #[derive(Debug, thiserror::Error)]
 enum MoveError {
     #[error("the new owner is not ready")]

@@ -72,7 +72,6 @@ impl Reconciler {
         }
     }
 
-    /// What moves regions from and to this process.
     pub(super) fn migrator(&self) -> Migrator {
         self.apply.migrator().clone()
     }

@@ -45,7 +45,6 @@ impl Reservation {
     }
 }
 
-/// The reservations that count at a time of day.
 pub(super) fn reservations(view: &View, now: Duration) -> Vec<Reservation> {
     standing(view.values.get(RESERVATIONS), now)
 }

@@ -46,7 +46,6 @@ pub(crate) struct StartupEntry {
 
 pub(crate) struct Agreed {
     pub(crate) number: u64,
-    /// The cluster's time.
     pub(crate) clock: Duration,
     /// Whether this process creates the demo entities.
     pub(crate) populates: bool,

@@ -248,7 +248,6 @@ fn channels(links: &Links) -> Vec<ChannelLine> {
     channels
 }
 
-/// Messages of peers that were left out so far.
 pub(super) fn left_out(links: &Links) -> LeftOut {
     let received = links.router().metrics();
     LeftOut {

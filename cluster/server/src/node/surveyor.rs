@@ -33,7 +33,6 @@ impl Surveyor {
         Surveyor { name, views, maps, status, links }
     }
 
-    /// The store as this process knows it.
     pub(super) fn views(&self) -> &Arc<RwLock<View>> {
         &self.views
     }

@@ -75,7 +75,7 @@ pub(super) async fn assemble(
     let players = player_records(config, (checkpoints.as_ref(), &fence), &runtime);
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
-    let (hub, logic) = workers::logic(config, environment.logic())?;
+    let (hub, logic) = workers::logic(config, environment.inside().logic)?;
     let directory = directory(config, known, (&environment, logic), (&subjects, players.as_ref()));
     let (number, simulated) = ((agreed.number, directory.clone()), environment.hub());
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
@@ -196,7 +196,7 @@ fn population(
     roles: Roles,
     environment: &Environment,
 ) -> Result<Option<Arc<dyn Population>>, ProcessError> {
-    match (config.server.demo && roles.regions, environment.population()) {
+    match (config.server.demo && roles.regions, environment.inside().population) {
         (true, None) => Err(ProcessError::NoPopulation),
         (wanted, population) => Ok(population.filter(|_| wanted)),
     }
@@ -219,7 +219,6 @@ async fn enter(
     Ok(runtime.executor().run(agreed).await?)
 }
 
-/// Takes checkpoints on their way to where they are kept.
 fn checkpoint_queue(config: &Config) -> CheckpointQueue {
     let tick = Duration::from_millis(config.tick_ms.into());
     let every = config.cluster.checkpoint.div_duration_f64(tick).ceil() as u64;
@@ -237,7 +236,7 @@ fn directory(
     let directory = if environment.is_alone() { directory.alone() } else { directory };
     let directory = directory.with_grace_period(config.gateway.grace_period);
     let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
-    let directory = match environment.observer() {
+    let directory = match environment.inside().observer {
         None => directory,
         Some(observer) => directory.with_observer(observer),
     };

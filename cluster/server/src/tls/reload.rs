@@ -42,7 +42,6 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         Ok(this)
     }
 
-    /// The last usable value.
     pub(super) fn current(&self) -> Arc<T> {
         self.0.read().clone()
     }

@@ -92,7 +92,6 @@ impl Record {
     }
 }
 
-/// The key of a scene's map in the store.
 pub(in crate::node) fn key(scene: &Scene) -> String {
     key_of(&scene.spec.name)
 }
@@ -122,7 +121,6 @@ pub(in crate::node) async fn change_map(
     change(store, key, counted).await
 }
 
-/// A scene's map as a view of the store has it.
 pub(in crate::node) fn record_of(view: &View, scene: &Scene) -> Record {
     record_named(view, &scene.spec.name)
 }

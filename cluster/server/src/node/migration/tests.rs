@@ -123,7 +123,6 @@ impl Node {
         self.local_regions.lock().all().map(|(_, address)| address).next()
     }
 
-    /// An entity begins to live in the region.
     fn enter(&self, id: EntityId) {
         let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
         let (facing, properties, session, bonds) = Default::default();
