@@ -273,37 +273,30 @@ fn constrained(with: impl Fn(&mut Input)) -> (Option<Refusal>, Vec<Action>) {
 #[test]
 fn a_move_obeys_each_constraint_and_the_record_names_it() {
     assert_eq!(constrained(|_| {}), (None, vec![mv(1, 0, 1)]));
-    let label = |input: &mut Input| {
-        input.scenes[0].limits.labels.insert("city".into());
-        for node in [0, 2] {
-            input.nodes[node].labels.insert("city".into());
-        }
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(label), (Some(Refusal::Labels), vec![mv(1, 0, 2)]));
-    let zone = |input: &mut Input| {
-        input.scenes[0].limits.zone = "a".into();
-        for node in [0, 2] {
-            input.nodes[node].zone = "a".into();
-        }
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(zone), (Some(Refusal::Zone), vec![mv(1, 0, 2)]));
-    let full = |input: &mut Input| {
-        input.scenes[0].limits.max_nodes = 2;
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(full), (Some(Refusal::MaxNodes), vec![mv(1, 0, 2)]));
-    let drained = |input: &mut Input| {
-        input.nodes[1].drained = true;
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(drained), (Some(Refusal::Drained), vec![mv(1, 0, 2)]));
-    let waits = |input: &mut Input| {
-        input.nodes[1].waits = true;
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(waits), (Some(Refusal::Waits), vec![mv(1, 0, 2)]));
+    let elsewhere: [(Refusal, fn(&mut Input)); 5] = [
+        (Refusal::Labels, |input| {
+            input.scenes[0].limits.labels.insert("city".into());
+            for node in [0, 2] {
+                input.nodes[node].labels.insert("city".into());
+            }
+        }),
+        (Refusal::Zone, |input| {
+            input.scenes[0].limits.zone = "a".into();
+            for node in [0, 2] {
+                input.nodes[node].zone = "a".into();
+            }
+        }),
+        (Refusal::MaxNodes, |input| input.scenes[0].limits.max_nodes = 2),
+        (Refusal::Drained, |input| input.nodes[1].drained = true),
+        (Refusal::Waits, |input| input.nodes[1].waits = true),
+    ];
+    for (refusal, with) in elsewhere {
+        let found = constrained(|input| {
+            with(input);
+            input.owners.insert(RegionId(2), Incarnation(2));
+        });
+        assert_eq!(found, (Some(refusal), vec![mv(1, 0, 2)]));
+    }
     let reserved = |input: &mut Input| {
         let ground = Plot { x0: 0, z0: 6, x1: 1, z1: 8, ..input.scenes[0].layout.plots[0] };
         input.scenes[0].reserved = vec![Reserved { ground, nodes: [Incarnation(1)].into() }];
