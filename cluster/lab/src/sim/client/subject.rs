@@ -35,7 +35,7 @@ impl Walker {
             return Ok(());
         };
         life.value.inputs += 1;
-        if !life.value.inputs.is_multiple_of(RAISE_EVERY) {
+        if !life.value.inputs.is_multiple_of(RAISE_EVERY) || self.will().is_to_stand() {
             return Ok(());
         }
         let Ok(value) = Value::of(&(told + 1)) else { return Ok(()) };

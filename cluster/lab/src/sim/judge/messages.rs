@@ -67,6 +67,11 @@ impl Messages {
         self.bonds.get(id).is_some_and(|(its, _)| its == bond)
     }
 
+    /// Whether two players have been given the same bond.
+    pub(super) fn share_a_bond(&self, one: &EntityId, other: &EntityId) -> bool {
+        self.bonds.get(one).is_some_and(|(bond, has)| *has && self.is_bonded(other, bond))
+    }
+
     fn is_bonded(&self, id: &EntityId, bond: &NamedBond) -> bool {
         self.bonds.get(id).is_some_and(|(its, has)| its == bond && *has)
     }

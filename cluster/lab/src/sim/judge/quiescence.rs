@@ -52,7 +52,8 @@ impl Judge {
         let shown = |client: &Client| client.shown(&inner.trails);
         let shown = inner.clients.iter().map(|(id, client)| (*id, shown(client))).collect();
         let cap_of = |id| inner.clients.get(&id).map_or(0, |client| client.cap);
-        let stable = views_are_stable(&shown, cap_of, &all, &self.scope);
+        let is_bonded = |a: &EntityId, b: &EntityId| inner.messages.share_a_bond(a, b);
+        let stable = views_are_stable(&shown, cap_of, is_bonded, &all, &self.scope);
         stable.err().map(|(one, other, text)| (vec![one, other], text))
     }
 

@@ -159,20 +159,21 @@ pub fn shown_are_near(
 }
 
 /// Views at rest, of lists with these caps, are symmetric and stable: no two entities would prefer each other to what
-/// they see (`docs/contributing/views.md`).
+/// they see (`docs/contributing/views.md`). A pair that has a bond comes before all that have none.
 pub fn views_are_stable(
     shown: &BTreeMap<EntityId, BTreeMap<EntityId, Pos>>,
     cap_of: impl Fn(EntityId) -> usize,
+    is_bonded: impl Fn(&EntityId, &EntityId) -> bool,
     all: &BTreeMap<EntityId, PlacedAt>,
     scope: &Scope,
 ) -> Result<(), (EntityId, EntityId, String)> {
     let sees = |a: &EntityId, b: &EntityId| shown.get(a).is_some_and(|view| view.contains_key(b));
     let dist = |a: &PlacedAt, b: &PlacedAt| (a.1.dist2(b.1) as f64).sqrt() as i64;
-    let would = |a: &EntityId, at: &PlacedAt, key: (i64, EntityId, EntityId)| {
+    let would = |a: &EntityId, at: &PlacedAt, key: (bool, i64, EntityId, EntityId)| {
         let Some(view) = shown.get(a) else { return false };
         let worse = |(other, pos): (&EntityId, &Pos)| {
             let held = dist(at, &(at.0, *pos)) - i64::from(scope.margin_cm);
-            (held, *a.min(other), *a.max(other)) > key
+            (!is_bonded(a, other), held, *a.min(other), *a.max(other)) > key
         };
         view.len() < cap_of(*a) || view.iter().any(worse)
     };
@@ -189,9 +190,9 @@ pub fn views_are_stable(
                 (false, false) => {}
             }
             let near = at.0 == other.0 && scope.is_near(at.1, other.1);
-            let key = (dist(at, other), *a, *b);
+            let key = (!is_bonded(a, b), dist(at, other), *a, *b);
             if near && would(a, at, key) && would(b, other, key) {
-                let text = format!("{a} and {b}, {} cm apart, are a blocking pair", key.0);
+                let text = format!("{a} and {b}, {} cm apart, are a blocking pair", key.1);
                 return Err((*a, *b, text));
             }
         }

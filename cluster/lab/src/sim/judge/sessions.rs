@@ -61,6 +61,8 @@ impl Judge {
     /// A client was told the value of its player, for the first time if it `begins`.
     pub fn value_told(&self, subject: u32, id: EntityId, value: u64, begins: bool) {
         let now = self.journal.now();
+        // A region that was recovered tells an older value; what its last owner told then counts in that.
+        let begins = begins || self.is_told_less(subject, id, value);
         let least = begins.then(|| self.least_value(subject, now)).flatten();
         if let Some((least, why, before)) = least
             && value < least
@@ -81,6 +83,13 @@ impl Judge {
             account.told.push_back((now, value));
             account.lived_in = lives_in.or(account.lived_in);
         }
+    }
+
+    fn is_told_less(&self, subject: u32, id: EntityId, value: u64) -> bool {
+        let inner = self.inner();
+        let account = inner.accounts.0.get(&subject).filter(|account| account.current == Some(id));
+        let last = account.and_then(|account| account.told.back());
+        last.is_some_and(|(_, before)| value < *before)
     }
 
     /// A client was told that its player has left with this value.

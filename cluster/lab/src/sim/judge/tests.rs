@@ -276,14 +276,18 @@ fn at_rest_every_entity_is_shown_to_exactly_those_near() {
 fn at_rest_views_are_symmetric_and_stable() {
     let all: BTreeMap<EntityId, PlacedAt> =
         [(1, 0), (2, 500), (3, 1_000), (4, 1_600)].map(|(id, x)| (EntityId(id), ground(x))).into();
-    let stable = |views: [&[u64]; 4], cap| {
+    let bonded = |views: [&[u64]; 4], cap, bonds: &[[u64; 2]]| {
         let of = |view: &[u64]| -> BTreeMap<EntityId, Pos> {
             view.iter().map(|id| (EntityId(*id), all[&EntityId(*id)].1)).collect()
         };
         let views = views.map(of);
         let shown = (1..).map(EntityId).zip(views).collect();
-        views_are_stable(&shown, |_| cap, &all, &Scope { crowded: true, ..SCOPE })
+        let is_bonded = |a: &EntityId, b: &EntityId| bonds.contains(&[a.0.min(b.0), a.0.max(b.0)]);
+        views_are_stable(&shown, |_| cap, is_bonded, &all, &Scope { crowded: true, ..SCOPE })
     };
+    let stable = |views, cap| bonded(views, cap, &[]);
+    assert_eq!(bonded([&[4], &[3], &[2], &[1]], 1, &[[1, 4]]), Ok(()), "the bonded come first");
+    assert!(bonded([&[2], &[1], &[4], &[3]], 1, &[[1, 4]]).is_err(), "1 and 4 prefer each other");
     assert_eq!(stable([&[2], &[1], &[4], &[3]], 1), Ok(()));
     assert_eq!(stable([&[], &[3], &[2], &[]], 1).map_err(|(a, b, _)| (a.0, b.0)), Err((1, 4)));
     assert_eq!(stable([&[4], &[3], &[2], &[1]], 1), Ok(()), "2 sees 3, who is as near as 1");
