@@ -48,9 +48,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Move { seq, pos }).await?;
-        Ok(seq)
+        self.input(|seq| Move { seq, pos }.into()).await
     }
 
     /// Sends the commands that a [`Walker`] has at `now`, in a scene that judges moves. Call it in
@@ -74,9 +72,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn send_walk(&mut self, order: &MoveCommand) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Walk::of(seq, order)).await?;
-        Ok(seq)
+        self.input(|seq| Walk::of(seq, order).into()).await
     }
 
     /// Teleports; `None` keeps the scene or plane. Returns the input's number.
@@ -89,9 +85,7 @@ impl Sender {
         plane: Option<Plane>,
         pos: Pos,
     ) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Teleport { seq, scene, plane, pos }).await?;
-        Ok(seq)
+        self.input(|seq| Teleport { seq, scene, plane, pos }.into()).await
     }
 
     /// Performs an action that every client that sees the player is told; at most
@@ -100,9 +94,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn act(&mut self, payload: Vec<u8>) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Act { seq, payload: payload.into(), aim: None }).await?;
-        Ok(seq)
+        self.input(|seq| Act { seq, payload: payload.into(), aim: None }.into()).await
     }
 
     /// As [`Self::act`], against another player. If that player is in range, the two fight for a
@@ -111,9 +103,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn act_at(&mut self, aim: EntityId, payload: Vec<u8>) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Act { seq, payload: payload.into(), aim: Some(aim) }).await?;
-        Ok(seq)
+        self.input(|seq| Act { seq, payload: payload.into(), aim: Some(aim) }.into()).await
     }
 
     /// Turns the player, walking or standing. Returns the input's number.
@@ -121,9 +111,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn face(&mut self, facing: Facing) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Face { seq, facing }).await?;
-        Ok(seq)
+        self.input(|seq| Face { seq, facing }.into()).await
     }
 
     /// Gives a property of the player a value. Returns the input's number.
@@ -131,9 +119,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Set { seq, property, value }).await?;
-        Ok(seq)
+        self.input(|seq| Set { seq, property, value }.into()).await
     }
 
     /// Requests a pong; also keeps the session alive.
@@ -161,8 +147,10 @@ impl Sender {
         self.writer.close().await
     }
 
-    fn take_seq(&mut self) -> Seq {
-        self.numbers.take()
+    async fn input(&mut self, with: impl FnOnce(Seq) -> ClientMsg) -> Result<Seq, ClientError> {
+        let seq = self.numbers.take();
+        self.send(with(seq)).await?;
+        Ok(seq)
     }
 
     /// Sends a message as it is, legal or not, with the number that it carries. It does not count
