@@ -3,19 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use crate::support::alone;
 use crate::support::brute::pair;
 use crate::support::histories::{self, SideBySide, asks_for_resync, empty_batch, wave, waves_of};
 use crate::support::session::neighbours_in;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{seeds, seeds_are_given};
-use purview::scene::messages::{
-    BorderRoundBatch, Effect, GhostChange, GhostState, Input, Recovered, Spawn,
-};
-use purview::scene::views::Ties;
+use purview::scene::messages::{Effect, GhostChange, GhostState, Input, Recovered, Spawn};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, ViewCap,
-    Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility,
 };
 
 fn trials(spec: &SceneSpec, most: u64) {
@@ -211,19 +208,8 @@ fn border_input(tick: u64, full: bool) -> Input {
 /// A ghost of a neighbour's player, born under this epoch of the neighbour, with a threshold of
 /// this rank.
 fn ghost(id: u64, epoch: u64, threshold: u64) -> GhostState {
-    GhostState {
-        cap: ViewCap::SCENE,
-        id: EntityId(id),
-        epoch: Epoch(epoch).of_birth(),
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(3_300, 500),
-        trajectory: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        ties: Ties::default(),
-        threshold,
-    }
+    let ghost = alone::ghost(EntityId(id), Kind::PLAYER, Pos::ground(3_300, 500));
+    GhostState { epoch: Epoch(epoch).of_birth(), threshold, ..ghost }
 }
 
 #[test]
@@ -290,17 +276,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         }
     };
     let settled = |tick: u64, thresholds: Vec<(EntityId, u64)>| {
-        let batch = BorderRoundBatch {
-            from: RegionId(1),
-            epoch: Epoch(1),
-            tick: Tick(tick),
-            round: 0,
-            done: true,
-            view_messages: Vec::new(),
-            recovers: !thresholds.is_empty(),
-            thresholds,
-        };
-        Some(Input::BorderRound(Box::new(batch)))
+        Some(alone::settled(RegionId(1), Tick(tick), thresholds))
     };
     let border = |tick: u64, enters: Vec<GhostState>, changes: Vec<GhostChange>| {
         let Input::Border(mut batch) = border_input(tick, tick == 21) else { unreachable!() };

@@ -28,20 +28,12 @@ fn bonds(w: &World, id: EntityId) -> Vec<Bond> {
     region.inspect_player(id).expect("a player").ties.bonds.clone()
 }
 
-fn join(w: &mut World, pos: Pos) -> EntityId {
-    let session = w.join(Plane(0), pos, RangeSet::FULL);
-    w.clients[&session].entity
-}
-
 #[test]
 fn a_player_is_found_by_its_subject_here_in_another_region_and_in_its_record() {
     let here = RegionId(0);
     let (mut w, events, post) = posted(here, 1);
-    let (own, other, kicked) = (
-        join(&mut w, Pos::ground(200, 200)),
-        join(&mut w, BEYOND),
-        join(&mut w, Pos::ground(9_000, 9_000)),
-    );
+    let [own, other, kicked] = [Pos::ground(200, 200), BEYOND, Pos::ground(9_000, 9_000)]
+        .map(|pos| w.player(pos.x, pos.z).1);
     w.steps(3);
     assert!(region_of(&w, other) != here && region_of(&w, kicked) != here);
     let absent = EntityId(77);
@@ -60,8 +52,7 @@ fn a_player_is_found_by_its_subject_here_in_another_region_and_in_its_record() {
         Command::OfSubject("".into(), Box::new(Command::Bonds(own, one()))),
     ];
     w.steps(60);
-    let mut told = ends(&events);
-    told.sort_by_key(|(number, _)| *number);
+    let told = ends(&events);
     // That this region has done its own is not told.
     let want = [
         (1, None),
@@ -91,7 +82,7 @@ fn a_player_that_comes_later_is_found_and_other_commands_of_that_tick_are_kept()
     post.lock().unwrap().push(couple(next, 5));
     w.steps(10);
     assert_eq!(w.regions[0].outbox_len(), 1, "nobody is found, and the region asks once more");
-    assert_eq!(join(&mut w, Pos::ground(200, 200)), next);
+    assert_eq!(w.player(200, 200).1, next);
     let value = |n: u8| Value::of(&n).unwrap();
     for n in 0..30 {
         post.lock()
@@ -108,7 +99,7 @@ fn a_player_that_comes_later_is_found_and_other_commands_of_that_tick_are_kept()
 #[test]
 fn a_call_by_subject_is_done_where_the_player_is() {
     let (mut w, _, _) = posted(RegionId(0), 1);
-    let player = join(&mut w, BEYOND);
+    let (_, player) = w.player(BEYOND.x, BEYOND.z);
     w.steps(3);
     for (number, region) in [RegionId(0), region_of(&w, player)].into_iter().enumerate() {
         let id = CommandId { from: Asker::Process(5), number: number as u64 };
@@ -157,7 +148,7 @@ fn walk_with_bonds(seed: u64) {
     let mut rng = Rng::new(seed);
     for _ in 0..8 {
         let pos = somewhere(&w, &mut rng);
-        let id = join(&mut w, pos);
+        let (_, id) = w.player(pos.x, pos.z);
         players.insert(id, pos);
         given.lock().unwrap().insert(id, 0);
     }

@@ -15,7 +15,7 @@ use purview::scene::region::Commands;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec};
 
 use crate::logic::{Act, Events, HP, MONSTER, region_of, somewhere, spec, take, wander, world};
-use crate::support::alone::recover;
+use crate::support::alone::{forwarded, recover};
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
 
@@ -50,15 +50,16 @@ pub fn place(command: u64) -> u64 {
     command & ((1 << 20) - 1)
 }
 
-/// What the logic was told of its commands.
+/// What the logic was told of its commands, by their places.
 pub fn ends(events: &Events) -> Vec<(u64, Option<CommandError>)> {
-    let all = take(events).into_iter();
     let end = |(_, event)| match event {
         LogicEvent::Done { command } => Some((place(command), None)),
         LogicEvent::Refused { command, why, .. } => Some((place(command), Some(why))),
         _ => None,
     };
-    all.filter_map(end).collect()
+    let mut all: Vec<_> = take(events).into_iter().filter_map(end).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all
 }
 
 fn set(id: EntityId, property: PropertyId, n: i64) -> Command {
@@ -94,8 +95,7 @@ fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_t
     // That no region knows an entity is asked twice.
     w.steps(40);
     let unknown = Refusal::Property(PropertyRefusal::Unknown(PropertyId(9)));
-    let mut told = ends(&events);
-    told.sort_by_key(|(number, _)| *number);
+    let told = ends(&events);
     let want = [
         (0, None),
         (1, Some(CommandError::Order(unknown))),
@@ -289,11 +289,8 @@ fn a_region_that_has_just_handed_an_entity_over_says_where_it_went() {
     let sought = Sought::Entity(monster);
     w.regions[0].handle(Input::Locate(Locate::Asked { sought, by }), &mut fx);
     w.regions[0].tick(w.tick.next(), &mut fx);
-    let told = fx.iter().find_map(|effect| match effect {
-        Effect::Forward(to, input) if *to == by => match **input {
-            Input::Locate(Locate::Told { from, lives, .. }) => Some((from, lives)),
-            _ => None,
-        },
+    let told = forwarded(by, &fx).into_iter().find_map(|input| match input {
+        Input::Locate(Locate::Told { from, lives, .. }) => Some((from, lives)),
         _ => None,
     });
     assert_eq!(told, Some((here, Some(Found { id: monster, region: owner }))));

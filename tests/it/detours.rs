@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use crate::support::alone::{frames, ghost, settled};
 use crate::support::brute::{self, pair};
 use crate::support::crash::Crash;
 use crate::support::handed_over;
 use crate::support::small_scene;
 use crate::support::world::World;
-use purview::scene::messages::{
-    BorderBatch, BorderRoundBatch, Effect, GhostState, Handoff, Input, SeenState, Spawn,
-};
-use purview::scene::views::{Say, Ties, ViewMsg};
+use purview::scene::messages::{BorderBatch, Effect, GhostState, Handoff, Input, SeenState, Spawn};
+use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId,
-    Tick, ViewCap, Visibility,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
+    Visibility,
 };
 
 const SIDE: i32 = 1_600;
@@ -36,23 +35,6 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
     }
 }
 
-/// An entity of the neighbour, near the border.
-fn ghost(id: EntityId, kind: Kind) -> GhostState {
-    GhostState {
-        cap: ViewCap::SCENE,
-        id,
-        epoch: Epoch(1),
-        kind,
-        plane: Plane(0),
-        pos: Pos::ground(SIDE + 100, 800),
-        trajectory: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        ties: Ties::default(),
-        threshold: u64::MAX,
-    }
-}
-
 /// One of two regions; the test plays its neighbour.
 struct Half {
     region: Region,
@@ -65,7 +47,8 @@ impl Half {
         let scene = Scene::new(SceneId(0), scene(2, 1, 5), 100, HERE).expect("a legal scene");
         let region = Region::new(Arc::new(scene), HERE).expect("a region of it");
         let mut half = Half { region, tick: Tick(100) };
-        half.tick(vec![ghost(SPEAKER, Kind::PLAYER), ghost(NPC, Kind(1))]);
+        let near = Pos::ground(SIDE + 100, 800);
+        half.tick(vec![ghost(SPEAKER, Kind::PLAYER, near), ghost(NPC, Kind(1), near)]);
         half.tick(Vec::new());
         half
     }
@@ -98,19 +81,7 @@ impl Half {
 
     /// The neighbour has no view messages in this tick.
     fn end(&mut self) -> Vec<Effect> {
-        let (from, epoch, tick) = (THERE, Epoch(1), self.tick);
-        let (view_messages, thresholds) = Default::default();
-        let done = BorderRoundBatch {
-            from,
-            epoch,
-            tick,
-            round: 0,
-            done: true,
-            view_messages,
-            thresholds,
-            recovers: false,
-        };
-        let fx = self.receive(Input::BorderRound(Box::new(done)));
+        let fx = self.receive(settled(THERE, self.tick, Vec::new()));
         assert!(self.region.is_closed());
         fx
     }
@@ -184,11 +155,7 @@ fn a_player_whose_old_region_was_a_tick_behind_gets_the_frame_of_the_settled_tic
     half.begin(Vec::new());
     half.hand_over(HEARER, behind);
     let fx = half.end();
-    let frames = fx.iter().find_map(|e| match e {
-        Effect::Frames(batch) => Some(batch),
-        _ => None,
-    });
-    let frames = frames.expect("a frame");
+    let frames = frames(&fx)[0];
     assert_eq!(frames.sessions.len(), 1);
     let told = (frames.refs_of(&frames.sessions[0])[0], frames.leaves_of(&frames.sessions[0]));
     assert_eq!(told, (&[][..], &[][..]), "its view is unchanged");

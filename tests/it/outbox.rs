@@ -11,7 +11,7 @@ use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, Region
 use purview::scene::{SceneSpec, Tick, Visibility};
 
 use crate::support::Rng;
-use crate::support::alone::recover;
+use crate::support::alone::{forwarded, recover};
 use crate::support::seeds;
 use crate::support::trial::scene;
 use crate::support::world::World;
@@ -144,11 +144,8 @@ fn each_entry_is_taken_once_and_in_order_wherever_its_entity_walks() {
 
 /// What a region tells another one of entries.
 fn outcomes(fx: &[Effect]) -> Vec<CommandResult> {
-    let told = fx.iter().filter_map(|effect| match effect {
-        Effect::Forward(SOURCE, input) => match **input {
-            Input::CommandResult(result) => Some(result),
-            _ => None,
-        },
+    let told = forwarded(SOURCE, fx).into_iter().filter_map(|input| match input {
+        Input::CommandResult(result) => Some(result),
         _ => None,
     });
     told.collect()

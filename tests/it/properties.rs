@@ -1,14 +1,13 @@
 //! Properties and facings: who is told what and when, across borders, handoffs, deaths and broken
 //! connections. The bytes of every frame are searched for what its client may not see.
 
+use crate::support::alone::frames;
 use crate::support::commands::order_of;
 use crate::support::touches::{Touches, with_properties};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given};
-use purview::scene::messages::{
-    Bond, Effect, FrameBatch, Input, Order, Refusal, SessionFrame, SetProperty,
-};
+use purview::scene::messages::{Bond, Input, Order, Refusal, SetProperty};
 use purview::scene::properties::{
     Audience, Detail, PropertyId, PropertyRefusal, PropertySpec, Value, Writer,
 };
@@ -272,12 +271,8 @@ fn a_change_is_one_piece_for_all_frames() {
     w.tick = w.tick.next();
     let mut fx = Vec::new();
     w.regions[0].tick(w.tick, &mut fx);
-    let batches = fx.iter().filter_map(|e| match e {
-        Effect::Frames(batch) => Some(batch),
-        _ => None,
-    });
-    let batches: Vec<&FrameBatch> = batches.collect();
-    let told: u32 = batches[0].sessions.iter().map(|s: &SessionFrame| s.properties).sum();
+    let batches = frames(&fx);
+    let told: u32 = batches[0].sessions.iter().map(|s| s.properties).sum();
     assert_eq!((batches.len(), batches[0].properties.len(), told), (1, 1, 21));
 }
 

@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
-use purview::scene::messages::{Claim, Claims, Effect, Handoff, Input, Notice, Order, Spawn};
+use purview::scene::messages::{
+    BorderRoundBatch, Claim, Claims, Effect, FrameBatch, GhostState, Handoff, Input, Notice, Order,
+    Spawn,
+};
 use purview::scene::region::{Recovery, RegionSnapshot};
-use purview::scene::{EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, Seq, SessionId, Tick};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, Seq, SessionId, Tick, ViewCap,
+};
 
 pub fn enter(id: EntityId, session: SessionId, pos: Pos) -> Input {
     let player = Spawn::new(id, Kind::PLAYER, pos);
@@ -56,16 +61,61 @@ pub fn message_of(effect: Effect) -> Result<(RegionId, Input), Effect> {
     })
 }
 
+/// What is sent on to a region as it is.
+pub fn forwarded(to: RegionId, fx: &[Effect]) -> Vec<Input> {
+    let inputs = fx.iter().filter_map(|effect| match effect {
+        Effect::Forward(region, input) if *region == to => Some((**input).clone()),
+        _ => None,
+    });
+    inputs.collect()
+}
+
 /// Each message of this kind for a region.
 pub fn claims_for(to: RegionId, fx: &[Effect]) -> Vec<Claims> {
-    let claims = fx.iter().filter_map(|effect| match effect {
-        Effect::Forward(region, input) if *region == to => match &**input {
-            Input::Claims(claims) => Some((**claims).clone()),
-            _ => None,
-        },
+    let claims = forwarded(to, fx).into_iter().filter_map(|input| match input {
+        Input::Claims(claims) => Some(*claims),
         _ => None,
     });
     claims.collect()
+}
+
+pub fn frames(fx: &[Effect]) -> Vec<&FrameBatch> {
+    let batches = fx.iter().filter_map(|effect| match effect {
+        Effect::Frames(batch) => Some(batch),
+        _ => None,
+    });
+    batches.collect()
+}
+
+/// That a neighbour's round of a tick is over, with these thresholds of its players.
+pub fn settled(from: RegionId, tick: Tick, thresholds: Vec<(EntityId, u64)>) -> Input {
+    Input::BorderRound(Box::new(BorderRoundBatch {
+        from,
+        epoch: Epoch(1),
+        tick,
+        round: 0,
+        done: true,
+        view_messages: Vec::new(),
+        recovers: !thresholds.is_empty(),
+        thresholds,
+    }))
+}
+
+/// The ghost of an entity of a neighbour, which accepts everybody.
+pub fn ghost(id: EntityId, kind: Kind, pos: Pos) -> GhostState {
+    GhostState {
+        cap: ViewCap::SCENE,
+        id,
+        epoch: Epoch(1),
+        kind,
+        plane: Plane(0),
+        pos,
+        trajectory: None,
+        facing: Default::default(),
+        properties: Default::default(),
+        ties: Default::default(),
+        threshold: u64::MAX,
+    }
 }
 
 /// The notices for a session.

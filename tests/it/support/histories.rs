@@ -5,6 +5,7 @@ use bytes::Bytes;
 use purview::scene::messages::{BorderBatch, Effect, EntityAction, Input, Order};
 use purview::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick};
 
+use super::alone::forwarded;
 use super::trial::Trial;
 use super::world::World;
 use super::{say_how_to_replay, seeds_are_given};
@@ -100,8 +101,5 @@ pub fn empty_batch(from: RegionId, tick: Tick, prev: Tick, full: bool) -> Input 
 
 /// Whether the region `me` asks the region `of` for everything again.
 pub fn asks_for_resync(effects: &[Effect], me: RegionId, of: RegionId) -> bool {
-    effects.iter().any(|effect| {
-        let Effect::Forward(to, input) = effect else { return false };
-        *to == of && matches!(**input, Input::BorderLost(id) if id == me)
-    })
+    forwarded(of, effects).iter().any(|input| matches!(input, Input::BorderLost(id) if *id == me))
 }

@@ -83,6 +83,11 @@ impl Scene {
         self.why(now, now, Go::Walk(motion.into()))
     }
 
+    pub fn flag(&mut self, now: u64, flags: Flags) -> Option<Correction> {
+        let on = Footing { tiles: &self.map, plane: PLANE, rules: &self.rules };
+        self.mover.set_flags(ServerMs(now), flags, &on)
+    }
+
     pub fn correct(&mut self, now: u64, motion: impl Into<Move>) -> Correction {
         let on = Footing { tiles: &self.map, plane: PLANE, rules: &self.rules };
         self.mover.correct(ServerMs(now), motion.into(), &on)

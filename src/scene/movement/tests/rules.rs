@@ -113,9 +113,7 @@ fn an_entity_with_a_flag_does_not_move() {
     {
         let mut s = Scene::new(at(150, 150), &[]);
         s.walk(100, straight(150, 150, 500, 0)).unwrap();
-        let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
-        let told = s.mover.set_flags(ServerMs(300), flags, &on);
-        assert_eq!(told, Some(correction(1, 250, 150)));
+        assert_eq!(s.flag(300, flags), Some(correction(1, 250, 150)));
         // A command sent before its client knew is dropped without another correction.
         let go = Go::Walk(straight(300, 150, 0, 500).into());
         assert_eq!(s.say_by(400, 400, go, 0), Ok(Accepted::Dropped));
@@ -125,8 +123,7 @@ fn an_entity_with_a_flag_does_not_move() {
         let why = s.no_walk(1_000, straight(250, 150, 0, 500));
         assert_eq!(why, Reason::MayNotMove { flags });
         assert_eq!(why.to_string(), format!("the entity may not move: {named}"));
-        let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
-        assert_eq!(s.mover.set_flags(ServerMs(2_000), Flags::NONE, &on), None);
+        assert_eq!(s.flag(2_000, Flags::NONE), None);
         assert!(s.walk(2_000, straight(250, 150, 0, 500)).is_ok());
     }
 }
