@@ -164,8 +164,7 @@ fn companions_see_each_other_farther_than_strangers_across_a_border() {
         w.walk(a, Pos::ground(x, 3_000));
         // The band and the evaluation follow in the same tick; a player of another region follows
         // with its next ghost.
-        w.step();
-        w.step();
+        w.steps(2);
         assert_eq!(w.links().contains(&ends), seen, "{} m apart", (9_200 - x) / 100);
     }
 }
@@ -335,8 +334,7 @@ fn enemies_in_sight_come_before_strangers_across_a_border_and_no_farther() {
     let Row { mut w, ends, sessions } = row();
     assert!(!w.links().contains(&ends), "strangers");
     relate(&mut w, 1, [8, 7], Relation::Enemy, 1);
-    w.step();
-    w.step();
+    w.steps(2);
     assert!(w.links().contains(&ends), "enemies in sight");
     // An order that is late changes nothing.
     relate(&mut w, 1, [7, 8], Relation::Neutral, 0);

@@ -120,8 +120,7 @@ fn a_handoff_causes_no_leave_and_no_enter() {
     for seed in 0..20 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
         let mut pair = SideBySide::join(&mut w, 100, 100);
-        w.step();
-        w.step();
+        w.steps(2);
         for i in 0..90 {
             pair.walk(&mut w, i, 100 + i * 100);
             pair.step(&mut w);

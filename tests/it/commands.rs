@@ -178,8 +178,7 @@ fn players_are_told_kicked_and_bonded_by_commands_of_any_region() {
     assert_eq!(w.clients[&far].told.messages[0], told(MessageKind::Tell, b"you"));
     assert_eq!(w.clients[&far].told.messages[1..], both);
     post.lock().unwrap().push(Command::Kick(b));
-    w.step();
-    w.step();
+    w.steps(2);
     assert!(w.clients.get(&far).is_none_or(|client| client.kicked));
     w.steps(2);
     assert!(w.regions.iter().all(|r| r.find(b).is_none()));

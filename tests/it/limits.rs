@@ -195,8 +195,7 @@ fn messages_for_an_entity_that_is_entering_wait_for_it() {
         w.tell(RegionId(0), order_of(id, order));
         players.push(id);
     }
-    w.step();
-    w.step();
+    w.steps(2);
     for id in players {
         assert_eq!(w.regions[0].find(id).unwrap().pos, Pos::ground(500, 500));
     }

@@ -1,17 +1,13 @@
 //! The sending half of a session.
 
-use purview::scene::movement::{ClientMs, MoveCommand, Tiles};
-use purview::scene::properties::{PropertyId, Value};
-use purview::scene::{EntityId, Facing, Plane, Pos, Seq};
+use purview::scene::{EntityId, Seq};
 use purview::wire::ErrorCode;
-use purview::wire::client::{
-    Act, ClientMsg, Face, Join, Leave, Move, Ping, Refused, Set, Teleport, Walk,
-};
+use purview::wire::client::{Act, ClientMsg, Join, Leave, Ping, Refused};
 
 use crate::ClientError;
+use crate::inputs::inputs;
 use crate::numbers::Numbers;
 use crate::transport::Writer;
-use crate::walker::Walker;
 
 /// The sending half of a session. Numbers inputs from 1, without gaps.
 pub struct Sender {
@@ -42,51 +38,7 @@ impl Sender {
         self.send(join).await
     }
 
-    /// Sends a new position (centimetres), in a scene that trusts positions. Returns the input's
-    /// number, which a frame's `ack` reaches once it is applied.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
-        self.input(|seq| Move { seq, pos }.into()).await
-    }
-
-    /// Sends the commands that a [`Walker`] has at `now`, in a scene that judges moves. Call it in
-    /// every frame of the game.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn walk<T: Tiles>(
-        &mut self,
-        now: ClientMs,
-        walker: &mut Walker<T>,
-    ) -> Result<(), ClientError> {
-        while let Some(order) = walker.poll(now, self.next_seq()) {
-            self.send_walk(&order).await?;
-        }
-        Ok(())
-    }
-
-    /// Sends one move command as it is. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn send_walk(&mut self, order: &MoveCommand) -> Result<Seq, ClientError> {
-        self.input(|seq| Walk::of(seq, order).into()).await
-    }
-
-    /// Teleports; `None` keeps the scene or plane. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn teleport(
-        &mut self,
-        scene: Option<String>,
-        plane: Option<Plane>,
-        pos: Pos,
-    ) -> Result<Seq, ClientError> {
-        self.input(|seq| Teleport { seq, scene, plane, pos }.into()).await
-    }
+    inputs!("The network failed; the session is over.");
 
     /// Performs an action that every client that sees the player is told; at most
     /// [`MAX_ACT`](purview::wire::MAX_ACT) bytes. Returns the input's number.
@@ -104,22 +56,6 @@ impl Sender {
     /// The network failed; the session is over.
     pub async fn act_at(&mut self, aim: EntityId, payload: Vec<u8>) -> Result<Seq, ClientError> {
         self.input(|seq| Act { seq, payload: payload.into(), aim: Some(aim) }.into()).await
-    }
-
-    /// Turns the player, walking or standing. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn face(&mut self, facing: Facing) -> Result<Seq, ClientError> {
-        self.input(|seq| Face { seq, facing }.into()).await
-    }
-
-    /// Gives a property of the player a value. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
-        self.input(|seq| Set { seq, property, value }.into()).await
     }
 
     /// Requests a pong; also keeps the session alive.
@@ -147,7 +83,10 @@ impl Sender {
         self.writer.close().await
     }
 
-    async fn input(&mut self, with: impl FnOnce(Seq) -> ClientMsg) -> Result<Seq, ClientError> {
+    pub(super) async fn input(
+        &mut self,
+        with: impl FnOnce(Seq) -> ClientMsg,
+    ) -> Result<Seq, ClientError> {
         let seq = self.numbers.take();
         self.send(with(seq)).await?;
         Ok(seq)
