@@ -77,6 +77,18 @@ fn order_of(motion: impl Into<Move>) -> MoveCommand {
     MoveCommand { correction: 0, at: ClientMs(1), go: Go::Walk(motion.into()) }
 }
 
+/// Each accepts a command, and is then as before.
+fn accept<'a>(
+    all: impl Iterator<Item = (&'a Mover, &'a MoveCommand)>,
+    (now, seq): (ServerMs, Seq),
+    on: &Footing<'_, Map>,
+) {
+    for (mover, order) in all {
+        let accepted = { *mover }.accept(now, seq, order, on);
+        assert!(black_box(accepted).is_ok());
+    }
+}
+
 fn movement(c: &mut Criterion) {
     let map = Map::new();
     let bounds = Rect { x0: 0, z0: 0, x1: SIDE * TILE_CM, z1: SIDE * TILE_CM };
@@ -84,6 +96,7 @@ fn movement(c: &mut Criterion) {
     rules.climb = Some(purview::scene::movement::Climb { up_cm: 50, down_cm: 100 });
     let on = Footing { tiles: &map, plane: Plane(0), rules: &rules };
     let all = walkers();
+    let movers = || all.iter().map(|(_, mover)| mover);
     let mut group = c.benchmark_group("movement");
     group
         .sample_size(20)
@@ -96,39 +109,23 @@ fn movement(c: &mut Criterion) {
             .collect();
         group.throughput(Throughput::Elements((WALKERS * len) as u64));
         group.bench_function(format!("a path of {len} steps, per step"), |b| {
-            b.iter(|| {
-                for ((_, mover), order) in all.iter().zip(&orders) {
-                    let mut mover = *mover;
-                    let accepted = mover.accept(ServerMs(100), Seq(1), order, &on);
-                    assert!(black_box(accepted).is_ok());
-                }
-            });
+            b.iter(|| accept(movers().zip(&orders), (ServerMs(100), Seq(1)), &on));
         });
     }
     group.throughput(Throughput::Elements(WALKERS as u64));
     let straight: Vec<_> =
         all.iter().map(|(pos, _)| order_of(Vector::heading(*pos, 3, 1, SPEED))).collect();
     group.bench_function("a vector, which sees 4 m ahead", |b| {
-        b.iter(|| {
-            for ((_, mover), order) in all.iter().zip(&straight) {
-                let mut mover = *mover;
-                let accepted = mover.accept(ServerMs(100), Seq(1), order, &on);
-                assert!(black_box(accepted).is_ok());
-            }
-        });
+        b.iter(|| accept(movers().zip(&straight), (ServerMs(100), Seq(1)), &on));
     });
-    let mut walking: Vec<_> = all.iter().map(|(_, mover)| *mover).collect();
+    let mut walking: Vec<_> = movers().copied().collect();
     for (mover, order) in walking.iter_mut().zip(&straight) {
         assert!(mover.accept(ServerMs(100), Seq(1), order, &on).is_ok());
     }
     let go_on = MoveCommand { correction: 0, at: ClientMs(501), go: Go::On };
     group.bench_function("a command to go on", |b| {
         b.iter(|| {
-            for mover in &walking {
-                let mut mover = *mover;
-                let accepted = mover.accept(ServerMs(600), Seq(2), &go_on, &on);
-                assert!(black_box(accepted).is_ok());
-            }
+            accept(walking.iter().zip(std::iter::repeat(&go_on)), (ServerMs(600), Seq(2)), &on)
         });
     });
     group.bench_function("a tick of a walker", |b| {

@@ -12,8 +12,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use purview::scene::messages::{Effect, FrameBatch, Input, Order, Spawn};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
-    Tick, ViewLimits, Visibility,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    Visibility,
 };
 use purview::wire::client::Move;
 use purview::wire::{ClientMsg, EncodedBatch};
@@ -59,20 +59,8 @@ impl World {
         let mut region = Region::new(scene, RegionId(0)).expect("a region");
         let mut fx = Vec::new();
         for (i, pos) in crowd.places().into_iter().enumerate() {
-            let spawn = Spawn {
-                id: EntityId(i as u64 + 1),
-                kind: Kind::PLAYER,
-                plane: Plane(0),
-                pos,
-                sight: ViewLimits::FULL,
-                left_at: None,
-                facing: Default::default(),
-                properties: Default::default(),
-                session: Some(SessionId(i as u64 + 1)),
-                subject: Default::default(),
-                account: Default::default(),
-                bonds: Default::default(),
-            };
+            let (id, session) = (EntityId(i as u64 + 1), Some(SessionId(i as u64 + 1)));
+            let spawn = Spawn { session, ..Spawn::new(id, Kind::PLAYER, pos) };
             region.handle(Input::Enter(Box::new(spawn)), &mut fx);
         }
         let side_cm = crowd.side_cm;
@@ -81,12 +69,10 @@ impl World {
         world
     }
 
-    /// The scene of the region.
     fn scene(&self) -> Scene {
         scene(CIRCLE, self.side_cm)
     }
 
-    /// All players walk for a tick.
     fn step(&mut self) {
         let seq = Seq(self.tick as u32);
         for (i, pos) in self.walk[self.tick % self.walk.len()].iter().enumerate() {
@@ -102,7 +88,6 @@ impl World {
         self.region.tick(Tick(self.tick as u64), &mut self.fx);
     }
 
-    /// The frames of the last tick.
     fn frames(&mut self) -> Option<FrameBatch> {
         let frames = |effect| match effect {
             Effect::Frames(batch) => Some(batch),

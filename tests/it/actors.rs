@@ -5,14 +5,14 @@ mod resume;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::stage::{Client, Stage, Who, calm, nine_regions, play};
+use crate::stage::{Stage, Who, calm, join, nine_regions, play};
 use purview::actor::messages::Delivery;
-use purview::actor::player::{AskAddress, FromSocket};
+use purview::actor::player::AskAddress;
 use purview::scene::messages::{FrameBatch, SessionFrame};
 use purview::scene::player::PlayerConfig;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, SceneSpec, Seq, Tick, Visibility};
-use purview::wire::client::{AskLines, Hello, Join, Lines, Resume};
-use purview::wire::{CloseCode, EncodedBatch, ErrorCode, FirstProperty, PROTOCOL_VERSION};
+use purview::wire::client::{AskLines, Join, Lines, Resume};
+use purview::wire::{CloseCode, EncodedBatch, ErrorCode};
 
 fn meadow() -> SceneSpec {
     nine_regions("meadow")
@@ -330,17 +330,14 @@ fn clients_neither_choose_their_place_nor_teleport_unless_the_scene_says_so() {
         let mut s = Stage::new(vec![SceneSpec { client_teleports, ..meadow() }]);
         let a = s.enter("meadow", None, 1_500, 1_500).await;
         s.rest().await;
-        let codes = |c: &Client| c.refused.iter().map(|r| r.code).collect::<Vec<_>>();
         assert!(s.clients[a].joined.is_empty());
-        assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport]);
-        let (scene, properties) = ("meadow".into(), Vec::new());
-        s.say(a, Join { scene, plane: None, pos: None, sight: None, properties, view_cap: 0 })
-            .await;
+        assert_eq!(s.clients[a].codes(), [ErrorCode::MayNotTeleport]);
+        s.say(a, join("meadow")).await;
         s.rest().await;
         assert_eq!(s.clients[a].here().pos, Pos::ground(0, 0));
         s.teleport(a, None, None, (1_500, 1_500)).await;
         s.tick().await;
-        assert_eq!(codes(&s.clients[a]), [ErrorCode::MayNotTeleport; 2]);
+        assert_eq!(s.clients[a].codes(), [ErrorCode::MayNotTeleport; 2]);
         assert_eq!(s.clients[a].joined.len(), 1);
     });
 }
@@ -358,14 +355,12 @@ fn a_client_for_a_weak_device_sees_as_few_players_as_it_has_asked_for_on_both_si
         let weak = s.enter("meadow", Some(0), 1_480, 1_000).await;
         s.view_cap = 100;
         all.push(s.enter("meadow", Some(0), 1_560, 1_000).await);
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         let view_cap = |who: Who| s.clients[who].here().rules.view_cap;
         assert_eq!((view_cap(weak), view_cap(all[0]), view_cap(all[6])), (2, 60, 60));
         for x in [1_480, 1_590, 1_750, 1_900, 1_480] {
             s.walk(weak, x, 1_000).await;
-            s.tick().await;
-            s.tick().await;
+            s.ticks(2).await;
             let (id, seen) = (s.clients[weak].id(), &s.clients[weak].shown);
             assert_eq!(seen.len(), 2, "at {x}: {seen:?}");
             for other in all.iter().map(|who| &s.clients[*who]) {
@@ -388,19 +383,13 @@ fn a_client_asks_for_less_sight_only_as_the_scene_allows_and_is_as_visible_as_ev
         let seeker = s.enter("meadow", Some(0), 100, 100).await;
         s.rest().await;
         let hides = s.connect(calm());
-        let (version, token) = (PROTOCOL_VERSION, "hides".into());
-        s.say(hides, Hello { version, token, crowd: false }).await;
-        let join = |sight: Option<RangeSet>| {
-            let (scene, plane, pos) = ("meadow".into(), Some(Plane(0)), None);
-            let properties = vec![FirstProperty::appearance(b"a look").unwrap()];
-            Join { scene, plane, pos, sight, properties, view_cap: 0 }
-        };
+        s.hello(hides, "hides").await;
+        let join = |sight| Join { plane: Some(Plane(0)), sight, ..join("meadow") };
         for bits in [0, 2, 5] {
             s.say(hides, join(RangeSet::from_bits(bits))).await;
         }
         s.rest().await;
-        let codes: Vec<_> = s.clients[hides].refused.iter().map(|r| r.code).collect();
-        assert_eq!(codes, [ErrorCode::NoSuchSight; 3]);
+        assert_eq!(s.clients[hides].codes(), [ErrorCode::NoSuchSight; 3]);
         s.say(hides, join(Some(RangeSet::NEAR))).await;
         s.rest().await;
         let rules = s.clients[hides].here().rules.clone();
@@ -431,9 +420,7 @@ fn a_player_that_leaves_or_is_cut_off_is_gone_everywhere() {
             (s.clients[leaves].parted, s.clients[leaves].closed),
             (true, Some(CloseCode::Normal))
         );
-        for _ in 0..3 {
-            s.tick().await;
-        }
+        s.ticks(3).await;
         assert!(s.clients[stays].shown.is_empty());
         let mut left = s.clients[stays].left.clone();
         left.sort();

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::corrections;
-use crate::support::Rng;
+use crate::corrections::{self, Play};
 use crate::support::commands::{despawn_of, motion_of, order_of};
 use crate::support::world::World;
+use crate::support::{Replay, Rng, seeds};
 use purview::scene::messages::{Motion, Order, Refusal};
-use purview::scene::movement::{
-    ClientMs, Go, Move, MoveCommand, Own, Path, Reason, ServerMs, Vector,
-};
+use purview::scene::movement::{Go, Move, Path, Reason, Vector};
 use purview::scene::spec::{KindSpec, Moves};
 use purview::scene::terrain::{Draft, Tile};
 use purview::scene::{
@@ -39,19 +37,11 @@ fn straight(start: Pos, vx_mm_s: i32, vz_mm_s: i32, lasts_ms: Option<u32>) -> Mo
     Vector { start, vx_mm_s, vz_mm_s, lasts_ms }.into()
 }
 
-struct Play {
-    w: World,
+fn play() -> Play {
+    Play { w: World::new(spec(), 1) }
 }
 
 impl Play {
-    fn new() -> Play {
-        Play { w: World::new(spec(), 1) }
-    }
-
-    fn step(&mut self, ticks: u32) {
-        (0..ticks).for_each(|_| self.w.step());
-    }
-
     fn spawn(&mut self, kind: Kind, pos: Pos) -> EntityId {
         let id = self.w.spawn(kind, PLANE, pos, RangeSet::FULL, None);
         self.step(1);
@@ -60,22 +50,6 @@ impl Play {
 
     fn wall(&mut self, x: i32, z: i32) -> EntityId {
         self.spawn(WALL, at(x, z))
-    }
-
-    fn join(&mut self, x: i32, z: i32) -> SessionId {
-        let session = self.w.join(PLANE, at(x, z), RangeSet::FULL);
-        self.step(1);
-        session
-    }
-
-    fn owner(&self, id: EntityId) -> RegionId {
-        let owner = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
-        owner.expect("the entity lives somewhere").id()
-    }
-
-    fn pos(&self, id: EntityId) -> Pos {
-        let found = self.w.regions.iter().filter_map(|r| r.find(id)).find(|e| !e.ghost);
-        found.expect("the entity lives somewhere").pos
     }
 
     fn despawn(&mut self, id: EntityId) {
@@ -88,31 +62,6 @@ impl Play {
         self.w.tell(self.owner(id), motion_of(id, Motion::Walk(walk)));
     }
 
-    fn id(&self, session: SessionId) -> EntityId {
-        self.w.clients[&session].entity
-    }
-
-    fn own(&self, session: SessionId) -> Own {
-        self.w.clients[&session].own.expect("the client was told its own movement")
-    }
-
-    /// Sends a command that arrives in the next tick, and passes that tick.
-    fn say(&mut self, session: SessionId, go: Go) {
-        let (correction, at) = (self.own(session).correction, ClientMs(self.next_ms() + 5_000));
-        self.w.order(session, Order::Walk(MoveCommand { correction, at, go }));
-        self.step(1);
-    }
-
-    fn next_ms(&self) -> u64 {
-        (self.w.tick.0 + 1) * 100
-    }
-
-    /// A player walks on from where it is.
-    fn walk(&mut self, session: SessionId, vx_mm_s: i32, vz_mm_s: i32) {
-        let start = self.own(session).trajectory.position(ServerMs(self.next_ms()));
-        self.say(session, Go::Walk(straight(start, vx_mm_s, vz_mm_s, None)));
-    }
-
     fn refusals(&mut self, session: SessionId) -> Vec<Refusal> {
         let client = self.w.clients.get_mut(&session).expect("a client");
         std::mem::take(&mut client.refusals).into_iter().map(|r| r.why).collect()
@@ -121,7 +70,7 @@ impl Play {
 
 #[test]
 fn a_wall_stops_vectors_and_refuses_paths_and_lets_pass_when_it_is_gone() {
-    let mut p = Play::new();
+    let mut p = play();
     let wall = p.wall(1_350, 1_050);
     let a = p.join(1_050, 1_050);
     let path = |x| Path::new(at(x, 1_050), "7777".parse().expect("steps"), 500, 1);
@@ -142,7 +91,7 @@ fn a_wall_stops_vectors_and_refuses_paths_and_lets_pass_when_it_is_gone() {
 /// As a door that closes: the walk ends there, and the client is told by a correction, not by a refusal.
 #[test]
 fn a_wall_that_is_built_in_front_of_a_player_stops_it_and_its_client_is_told() {
-    let mut p = Play::new();
+    let mut p = play();
     let (a, b) = (p.join(1_050, 1_050), p.join(1_050, 1_250));
     let id = p.id(a);
     p.walk(a, 5_000, 0);
@@ -153,14 +102,13 @@ fn a_wall_that_is_built_in_front_of_a_player_stops_it_and_its_client_is_told() {
     let own = p.own(a);
     assert_eq!((p.pos(id), own.correction), (at(1_299, 1_050), 1));
     assert_eq!(own.trajectory.motion, Move::stand(p.pos(id)));
-    let seen = p.w.clients[&b].trajectories[&id].position(ServerMs(p.w.tick.0 * 100));
-    assert_eq!(seen, p.pos(id));
+    assert_eq!(p.seen(b, id), p.pos(id));
     assert_eq!(p.refusals(a), []);
 }
 
 #[test]
 fn who_stands_where_a_wall_is_built_leaves_it_and_does_not_come_back() {
-    let mut p = Play::new();
+    let mut p = play();
     let a = p.join(1_050, 1_050);
     p.wall(1_080, 1_020);
     p.walk(a, 5_000, 0);
@@ -182,7 +130,7 @@ fn who_stands_where_a_wall_is_built_leaves_it_and_does_not_come_back() {
 fn walls_on_the_other_side_of_a_border_stop_players_and_npcs_alike() {
     for wall_x in [6_250, 6_350, 6_399, 6_400, 6_450, 6_550] {
         for (from, vx) in [(6_050, 5_000), (6_750, -5_000)] {
-            let mut p = Play::new();
+            let mut p = play();
             p.wall(wall_x, 1_050);
             let (a, npc) = (p.join(from, 1_050), p.spawn(NPC, at(from, 1_080)));
             p.go(npc, vx, 0, 2_000);
@@ -201,7 +149,7 @@ fn walls_on_the_other_side_of_a_border_stop_players_and_npcs_alike() {
 /// A monster that blocks is not in its own way, in either region.
 #[test]
 fn a_monster_that_blocks_walks_across_a_border_and_players_stop_before_it() {
-    let mut p = Play::new();
+    let mut p = play();
     let monster = p.wall(6_250, 1_050);
     let square = Path::new(at(6_250, 1_050), "7777447".parse().expect("steps"), 500, 100);
     p.w.tell(p.owner(monster), motion_of(monster, Motion::Walk(square.into())));
@@ -228,7 +176,7 @@ fn a_monster_that_blocks_walks_across_a_border_and_players_stop_before_it() {
 /// A monster whose tile is free again leaves the way open behind it.
 #[test]
 fn what_walks_away_frees_its_tile() {
-    let mut p = Play::new();
+    let mut p = play();
     let monster = p.wall(1_350, 1_050);
     let a = p.join(1_150, 1_050);
     p.walk(a, 5_000, 0);
@@ -243,7 +191,7 @@ fn what_walks_away_frees_its_tile() {
 
 #[test]
 fn walls_of_another_plane_are_in_nobodys_way() {
-    let mut p = Play::new();
+    let mut p = play();
     p.w.spawn(WALL, Plane(1), at(1_350, 1_050), RangeSet::FULL, None);
     let a = p.join(1_150, 1_050);
     p.walk(a, 5_000, 0);
@@ -269,7 +217,7 @@ fn corners_of_walls_are_closed_on_a_map_with_blocked_tiles_too() {
 #[test]
 fn walls_stand_after_the_death_of_their_region_and_of_the_neighbour() {
     for dies in [0, 1] {
-        let mut p = Play::new();
+        let mut p = play();
         p.w.sessions = true;
         p.w.kills.checkpoint_every = 3;
         let walls = [p.wall(6_250, 1_050), p.wall(6_450, 2_050)];
@@ -304,10 +252,10 @@ fn end_of(walk: &Move, lasts_ms: u32, walls: &BTreeSet<(i32, i32)>) -> Pos {
 
 #[test]
 fn walks_among_random_walls_end_where_a_walk_millisecond_by_millisecond_does() {
-    for seed in crate::support::seeds(12) {
-        crate::support::say_how_to_replay("blockers", seed);
+    for seed in seeds(12) {
+        let _replay = Replay("blockers", seed);
         let mut rng = Rng::new(seed);
-        let mut p = Play::new();
+        let mut p = play();
         let place = |rng: &mut Rng| {
             at(5_600 + (rng.next() % 1_600) as i32, 2_400 + (rng.next() % 1_600) as i32)
         };
@@ -344,8 +292,8 @@ fn walks_among_random_walls_end_where_a_walk_millisecond_by_millisecond_does() {
 /// Walls come, go and walk; nobody enters a tile that another entity has occupied at the end of three ticks.
 #[test]
 fn nobody_enters_a_tile_that_was_occupied_whatever_walls_do() {
-    for seed in crate::support::seeds(12) {
-        crate::support::say_how_to_replay("blockers", seed);
+    for seed in seeds(12) {
+        let _replay = Replay("blockers", seed);
         Siege::new(seed).run(150);
     }
 }
@@ -362,7 +310,7 @@ struct Siege {
 
 impl Siege {
     fn new(seed: u64) -> Siege {
-        let (p, rng) = (Play::new(), Rng::new(seed));
+        let (p, rng) = (play(), Rng::new(seed));
         let mut siege = Siege { p, rng, seed, walls: vec![], npcs: vec![], occupied: vec![] };
         for _ in 0..25 {
             siege.build();
@@ -385,7 +333,7 @@ impl Siege {
     }
 
     fn is_there(&self, id: EntityId) -> bool {
-        self.p.w.regions.iter().any(|r| r.find(id).is_some_and(|e| !e.ghost))
+        self.p.w.home(id).is_some()
     }
 
     fn some_velocity(&mut self) -> (i32, i32) {
@@ -431,7 +379,7 @@ impl Siege {
         self.occupied.iter().rev().take(3).all(by_others)
     }
 
-    fn run(&mut self, ticks: u32) {
+    fn run(&mut self, ticks: u64) {
         let mut entered = 0;
         for _ in 0..3 {
             self.p.step(1);

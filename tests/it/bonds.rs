@@ -27,7 +27,6 @@ fn scene(regions: i32, visibility: Visibility, view_cap: usize, bonds: BondSpec)
         visibility,
         view_cap,
         bonds,
-        top_speed_cm_s: SceneSpec::default().top_speed_cm_s,
         ..small_scene((regions, regions), 12_800 / regions, 400)
     }
 }
@@ -35,11 +34,6 @@ fn scene(regions: i32, visibility: Visibility, view_cap: usize, bonds: BondSpec)
 fn bonds(cap: usize, enter_cm: i32, leave_cm: i32) -> BondSpec {
     let fight_ms = FADE_TICKS as u32 * 100;
     BondSpec { cap, enter_cm, leave_cm, fight_ms, ..BondSpec::default() }
-}
-
-fn join(w: &mut World, x: i32, z: i32) -> (SessionId, EntityId) {
-    let session = w.join(Plane(0), Pos::ground(x, z), RangeSet::FULL);
-    (session, w.clients[&session].entity)
 }
 
 fn strike(w: &mut World, who: SessionId, aim: EntityId) {
@@ -50,10 +44,10 @@ fn strike(w: &mut World, who: SessionId, aim: EntityId) {
 /// or not.
 fn a_fight(regions: i32, middle: i32) {
     let mut w = World::new(scene(regions, CIRCLE, 1, bonds(20, 0, 0)), 1);
-    let (a, a_id) = join(&mut w, middle - 500, 3_000);
-    let (_, near_id) = join(&mut w, middle - 300, 3_000);
-    let (_, b_id) = join(&mut w, middle + 400, 3_000);
-    (0..3).for_each(|_| w.step());
+    let (a, a_id) = w.player(middle - 500, 3_000);
+    let (_, near_id) = w.player(middle - 300, 3_000);
+    let (_, b_id) = w.player(middle + 400, 3_000);
+    w.steps(3);
     let near = BTreeSet::from([brute::pair(a_id, near_id)]);
     let fight = BTreeSet::from([brute::pair(a_id, b_id)]);
     assert_eq!(w.links(), near, "the nearest pair");
@@ -90,10 +84,10 @@ fn across_a_border_a_fight_begins_and_ends_in_the_same_tick_on_both_sides() {
 fn gang(client_fights: bool, by_logic: bool) -> (usize, usize) {
     let spec = scene(1, CIRCLE, 8, BondSpec { client_fights, ..bonds(4, 0, 0) });
     let mut w = World::new(spec, 1);
-    let (_, victim) = join(&mut w, 3_000, 3_000);
-    let friends: Vec<_> = (1..=8).map(|n| join(&mut w, 3_000 + 10 * n, 3_000).1).collect();
-    let gang: Vec<_> = (1..=12).map(|n| join(&mut w, 3_000, 3_400 + 10 * n)).collect();
-    (0..3).for_each(|_| w.step());
+    let (_, victim) = w.player(3_000, 3_000);
+    let friends: Vec<_> = (1..=8).map(|n| w.player(3_000 + 10 * n, 3_000).1).collect();
+    let gang: Vec<_> = (1..=12).map(|n| w.player(3_000, 3_400 + 10 * n)).collect();
+    w.steps(3);
     for (session, id) in &gang {
         match by_logic {
             false => strike(&mut w, *session, victim),
@@ -103,7 +97,7 @@ fn gang(client_fights: bool, by_logic: bool) -> (usize, usize) {
             }
         }
     }
-    (0..4).for_each(|_| w.step());
+    w.steps(4);
     let seen = &w.players()[&victim];
     let count = |all: &mut dyn Iterator<Item = EntityId>| all.filter(|id| seen.sees(*id)).count();
     let attackers = count(&mut gang.iter().map(|(_, id)| *id));
@@ -120,12 +114,12 @@ fn a_gang_fills_as_many_places_of_a_list_as_bonds_have_and_none_where_logic_begi
 #[test]
 fn an_action_against_a_player_out_of_range_or_on_another_plane_makes_no_bond() {
     let mut w = World::new(scene(1, CIRCLE, 1, bonds(20, 0, 0)), 1);
-    let (a, a_id) = join(&mut w, 1_000, 1_000);
-    let (_, near_id) = join(&mut w, 1_200, 1_000);
-    let (_, far_id) = join(&mut w, 4_000, 1_000);
+    let (a, a_id) = w.player(1_000, 1_000);
+    let (_, near_id) = w.player(1_200, 1_000);
+    let (_, far_id) = w.player(4_000, 1_000);
     let elsewhere = w.join(Plane(1), Pos::ground(1_100, 1_000), RangeSet::FULL);
     let elsewhere_id = w.clients[&elsewhere].entity;
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     for aim in [far_id, elsewhere_id, EntityId(999), a_id] {
         strike(&mut w, a, aim);
         w.step();
@@ -141,10 +135,10 @@ fn an_action_against_a_player_out_of_range_or_on_another_plane_makes_no_bond() {
 #[test]
 fn a_fight_survives_the_handoff_of_one_of_the_two() {
     let mut w = World::new(scene(2, CIRCLE, 1, bonds(20, 0, 0)), 1);
-    let (a, a_id) = join(&mut w, 5_900, 3_000);
-    let (_, b_id) = join(&mut w, 5_500, 3_000);
-    let (_, near_id) = join(&mut w, 6_600, 3_000);
-    (0..3).for_each(|_| w.step());
+    let (a, a_id) = w.player(5_900, 3_000);
+    let (_, b_id) = w.player(5_500, 3_000);
+    let (_, near_id) = w.player(6_600, 3_000);
+    w.steps(3);
     strike(&mut w, a, b_id);
     for x in [6_100, 6_300, 6_480, 6_550] {
         w.walk(a, Pos::ground(x, 3_000));
@@ -152,22 +146,17 @@ fn a_fight_survives_the_handoff_of_one_of_the_two() {
         assert_eq!(w.links(), BTreeSet::from([brute::pair(a_id, b_id)]), "at {x}");
     }
     assert_eq!(w.handoffs, 1);
-    (0..FADE_TICKS).for_each(|_| w.step());
+    w.steps(FADE_TICKS);
     assert_eq!(w.links(), BTreeSet::from([brute::pair(a_id, near_id)]));
 }
 
 #[test]
 fn companions_see_each_other_farther_than_strangers_across_a_border() {
     let mut w = World::new(scene(2, CIRCLE, 5, bonds(20, 3_000, 3_500)), 1);
-    let (a, a_id) = join(&mut w, 4_000, 3_000);
-    let (b, b_id) = join(&mut w, 9_200, 3_000);
-    join(&mut w, 9_200, 3_100);
-    for (s, id) in [(a, a_id), (b, b_id)] {
-        let party = vec![Bond { class: 1, group: 7 }];
-        w.truth.get_mut(&id).unwrap().bonds = party.clone();
-        let region = w.clients[&s].region;
-        w.tell(region, Input::Bonds { id, bonds: party });
-    }
+    let (a, a_id) = w.player(4_000, 3_000);
+    let (b, b_id) = w.player(9_200, 3_000);
+    w.player(9_200, 3_100);
+    [a, b].into_iter().for_each(|session| w.bond(session, &[Bond { class: 1, group: 7 }]));
     let ends = brute::pair(a_id, b_id);
     // Farther from the border than strangers are mirrored.
     for (x, seen) in [(4_000, false), (6_100, false), (6_200, true), (5_701, true), (5_699, false)]
@@ -175,8 +164,7 @@ fn companions_see_each_other_farther_than_strangers_across_a_border() {
         w.walk(a, Pos::ground(x, 3_000));
         // The band and the evaluation follow in the same tick; a player of another region follows
         // with its next ghost.
-        w.step();
-        w.step();
+        w.steps(2);
         assert_eq!(w.links().contains(&ends), seen, "{} m apart", (9_200 - x) / 100);
     }
 }
@@ -249,8 +237,7 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
                         group: 1 + rng.below(groups) as u64,
                     };
                     let bonds: Vec<_> = (0..rng.below(3)).map(|_| bond(&mut rng)).collect();
-                    w.truth.get_mut(&id).unwrap().bonds = bonds.clone();
-                    w.tell(RegionId(0), Input::Bonds { id, bonds });
+                    w.bond(s, &bonds);
                 }
                 _ => {}
             }
@@ -333,13 +320,11 @@ fn row() -> Row {
     w.sessions = true;
     w.kills.checkpoint_every = 1;
     let joined: Vec<_> =
-        [-700, -300, 400, 800].map(|x| join(&mut w, 6_400 + x, 3_000)).into_iter().collect();
+        [-700, -300, 400, 800].map(|x| w.player(6_400 + x, 3_000)).into_iter().collect();
     for (at, group) in [(0, 7), (3, 8)] {
-        let ((session, id), bonds) = (joined[at], vec![Bond { class: 1, group }]);
-        let region = w.clients[&session].region;
-        w.tell(region, Input::Bonds { id, bonds });
+        w.bond(joined[at].0, &[Bond { class: 1, group }]);
     }
-    (0..6).for_each(|_| w.step());
+    w.steps(6);
     let ends = brute::pair(joined[0].1, joined[3].1);
     Row { w, ends, sessions: joined.into_iter().map(|(session, _)| session).collect() }
 }
@@ -349,21 +334,20 @@ fn enemies_in_sight_come_before_strangers_across_a_border_and_no_farther() {
     let Row { mut w, ends, sessions } = row();
     assert!(!w.links().contains(&ends), "strangers");
     relate(&mut w, 1, [8, 7], Relation::Enemy, 1);
-    w.step();
-    w.step();
+    w.steps(2);
     assert!(w.links().contains(&ends), "enemies in sight");
     // An order that is late changes nothing.
     relate(&mut w, 1, [7, 8], Relation::Neutral, 0);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert!(w.links().contains(&ends));
     w.walk(sessions[3], Pos::ground(6_400 + 1_200, 3_000));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert!(!w.links().contains(&ends), "beyond sight, although companions would be in range");
     relate(&mut w, 1, [7, 8], Relation::Ally, 2);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert!(w.links().contains(&ends), "allies are companions");
     relate(&mut w, 1, [7, 8], Relation::Neutral, 3);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert!(!w.links().contains(&ends));
 }
 
@@ -373,10 +357,10 @@ fn a_region_that_died_before_it_saved_a_relation_learns_it_from_its_neighbours()
     // Its checkpoint does not have the order.
     w.kills.checkpoint_every = 0;
     relate(&mut w, 1, [7, 8], Relation::Enemy, 1);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert!(w.links().contains(&ends));
     w.kill(RegionId(0), 3);
-    (0..40).for_each(|_| w.step());
+    w.steps(40);
     assert!(w.links().contains(&ends), "they are enemies again");
 }
 
@@ -387,7 +371,7 @@ fn logic_is_told_which_relations_it_cannot_set() {
         let call = CommandId { from: Asker::Process(1), number };
         let command = Command::Relate(kind.into(), groups, Relation::Enemy);
         w.tell(RegionId(0), Input::command(call, command));
-        (0..3).for_each(|_| w.step());
+        w.steps(3);
         w.answers.pop().unwrap().result
     };
     assert_eq!(call(1, "clan", [7, 8]), Err(CommandError::NoBondKind));

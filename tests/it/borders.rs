@@ -3,20 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use crate::support::alone;
 use crate::support::brute::pair;
-use crate::support::histories::{self, SideBySide, asks_for_resync, empty_batch};
-use crate::support::newcomer;
+use crate::support::histories::{self, SideBySide, asks_for_resync, empty_batch, wave, waves_of};
+use crate::support::session::neighbours_in;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{seeds, seeds_are_given};
-use bytes::Bytes;
-use purview::scene::messages::{
-    BorderRoundBatch, Effect, EntityAction, GhostChange, GhostState, Input, Order, Recovered,
-};
-use purview::scene::views::Ties;
+use purview::scene::messages::{Effect, GhostChange, GhostState, Input, Recovered, Spawn};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, ViewCap,
-    Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility,
 };
 
 fn trials(spec: &SceneSpec, most: u64) {
@@ -98,7 +94,7 @@ fn both_sides_agree_in_the_end_despite_lost_messages() {
                 t.w.step();
             }
             t.w.weather.mute = 0;
-            (0..410).for_each(|_| t.w.step());
+            t.w.steps(410);
             t.rest();
         });
     }
@@ -124,8 +120,7 @@ fn a_handoff_causes_no_leave_and_no_enter() {
     for seed in 0..20 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
         let mut pair = SideBySide::join(&mut w, 100, 100);
-        w.step();
-        w.step();
+        w.steps(2);
         for i in 0..90 {
             pair.walk(&mut w, i, 100 + i * 100);
             pair.step(&mut w);
@@ -146,42 +141,33 @@ fn a_third_region_sees_every_action_around_a_handoff() {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
         let a = w.join(Plane(0), Pos::ground(2_900, 3_000), RangeSet::FULL);
         let b = w.join(Plane(0), Pos::ground(3_100, 3_400), RangeSet::FULL);
-        (0..3).for_each(|_| w.step());
+        w.steps(3);
         assert_eq!(w.links().len(), 1);
-        let mut acts = 0;
-        for i in 0..60_i32 {
-            let along = (i % 20 - 10).abs();
+        for i in 0..60 {
+            let along = (i as i32 % 20 - 10).abs();
             w.walk(a, Pos::ground(2_800 + 100 * along, 3_000));
-            w.order(a, Order::Act(EntityAction::new(format!("wave {i}"))));
-            acts += 1;
+            w.order(a, wave(i));
             w.step();
         }
-        (0..3).for_each(|_| w.step());
+        w.steps(3);
         assert!(w.handoffs >= 4, "{} handoffs", w.handoffs);
-        let received: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
-        let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {i}"))).collect();
-        assert_eq!(received, want, "seed {seed}: actions arrive once each and in order");
+        let want: Vec<u32> = (0..60).collect();
+        assert_eq!(waves_of(&w, b), want, "seed {seed}: actions arrive once each and in order");
     }
 }
 
 #[test]
 fn actions_of_lost_border_batches_arrive_once_and_in_order() {
     for seed in 0..20 {
-        let mut w = World::new(scene(Visibility::Patches, 60), seed);
-        let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-        let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
-        (0..3).for_each(|_| w.step());
-        assert_eq!(w.links().len(), 1);
+        let (mut w, a, b) = neighbours_in(World::new(scene(Visibility::Patches, 60), seed));
         for (i, lose) in (0..60).zip([0, 20, 20, 20, 10, 10].into_iter().cycle()) {
             w.weather.lose = lose;
-            w.order(a, Order::Act(EntityAction::new(format!("wave {i}"))));
+            w.order(a, wave(i));
             w.step();
         }
         w.weather.lose = 0;
-        (0..25).for_each(|_| w.step());
-        let received: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
-        let want: Vec<_> = (0..60).map(|i| Bytes::from(format!("wave {i}"))).collect();
-        assert_eq!(received, want, "seed {seed}");
+        w.steps(25);
+        assert_eq!(waves_of(&w, b), (0..60).collect::<Vec<_>>(), "seed {seed}");
     }
 }
 
@@ -202,18 +188,14 @@ fn a_player_on_the_border_is_not_handed_back_and_forth() {
 
 #[test]
 fn the_ghosts_of_a_silent_neighbour_expire_and_come_back() {
-    let mut w = World::new(scene(Visibility::Patches, 60), 1);
-    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
-    assert_eq!(w.links().len(), 1);
+    let (mut w, a, b) = neighbours_in(World::new(scene(Visibility::Patches, 60), 1));
     let b_id = w.clients[&b].entity;
     (0..45).for_each(|_| w.step_alone(RegionId(0)));
     assert!(w.regions[0].find(b_id).is_none(), "its ghost is still there");
     assert!(w.regions[0].is_closed(), "the region does not wait for a silent neighbour");
     assert!(w.regions[0].counts().forced_closes <= 12);
     w.tell(RegionId(1), Input::BorderLost(RegionId(0)));
-    (0..4).for_each(|_| w.step());
+    w.steps(4);
     assert_eq!(w.links(), [pair(w.clients[&a].entity, b_id)].into());
 }
 
@@ -225,19 +207,8 @@ fn border_input(tick: u64, full: bool) -> Input {
 /// A ghost of a neighbour's player, born under this epoch of the neighbour, with a threshold of
 /// this rank.
 fn ghost(id: u64, epoch: u64, threshold: u64) -> GhostState {
-    GhostState {
-        cap: ViewCap::SCENE,
-        id: EntityId(id),
-        epoch: Epoch(epoch).of_birth(),
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(3_300, 500),
-        trajectory: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        ties: Ties::default(),
-        threshold,
-    }
+    let ghost = alone::ghost(EntityId(id), Kind::PLAYER, Pos::ground(3_300, 500));
+    GhostState { epoch: Epoch(epoch).of_birth(), threshold, ..ghost }
 }
 
 #[test]
@@ -304,19 +275,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         }
     };
     let settled = |tick: u64, thresholds: Vec<(EntityId, u64)>| {
-        let (recovers, view_messages) = (!thresholds.is_empty(), Vec::new());
-        let (from, epoch, tick) = (RegionId(1), Epoch(1), Tick(tick));
-        let batch = BorderRoundBatch {
-            from,
-            epoch,
-            tick,
-            round: 0,
-            done: true,
-            view_messages,
-            thresholds,
-            recovers,
-        };
-        Some(Input::BorderRound(Box::new(batch)))
+        Some(alone::settled(RegionId(1), Tick(tick), thresholds))
     };
     let border = |tick: u64, enters: Vec<GhostState>, changes: Vec<GhostChange>| {
         let Input::Border(mut batch) = border_input(tick, tick == 21) else { unreachable!() };
@@ -332,7 +291,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
     receive(&mut region, border(23, vec![ghost(8, 1, 0)], Vec::new()), None);
     let open = [7, 8].map(|id| (EntityId(id), u64::MAX));
     receive(&mut region, settled(23, open.into()), None);
-    let spawn = newcomer(EntityId(1), Kind::PLAYER, Pos::ground(3_000, 500));
+    let spawn = Spawn::new(EntityId(1), Kind::PLAYER, Pos::ground(3_000, 500));
     (22..=23).for_each(|tick| receive(&mut region, None, Some(tick)));
     receive(&mut region, Some(Input::Enter(Box::new(spawn))), None);
     for tick in 24..=25 {

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use purview::scene::messages::{Effect, Input, Order, Spawn};
+use purview::scene::messages::{Effect, Input, Order};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, Seq, SessionId, Tick, Visibility,
+    EntityId, Epoch, Pos, Region, RegionId, Scene, SceneId, SessionId, Tick, Visibility,
 };
 
-use crate::support::newcomer;
+use crate::support::alone::{enter, handoffs, ordered};
 use crate::support::trial;
 
 const PLAYER: EntityId = EntityId(42);
@@ -21,23 +21,15 @@ const ROOM: u64 = 65_536;
 fn waiting() -> Region {
     let scene = Scene::new(SceneId(0), trial::scene(Visibility::Patches, 4), 100, RegionId(0));
     let mut region = Region::new(Arc::new(scene.expect("a legal scene")), RegionId(0)).unwrap();
-    let spawn =
-        Spawn { session: Some(SESSION), ..newcomer(PLAYER, Kind::PLAYER, Pos::ground(3_100, 500)) };
     let mut fx = Vec::new();
-    region.handle(Input::Enter(Box::new(spawn)), &mut fx);
+    region.handle(enter(PLAYER, SESSION, Pos::ground(3_100, 500)), &mut fx);
     region.tick(Tick(1), &mut fx);
     assert!(!region.is_closed(), "its neighbours are late");
     region
 }
 
 fn walk(seq: u32, x: i32) -> Input {
-    Input::Client {
-        id: PLAYER,
-        session: SESSION,
-        seq: Seq(seq),
-        order: Order::Move(Pos::ground(x, 500)),
-        handle: Default::default(),
-    }
+    ordered(PLAYER, SESSION, seq, Order::Move(Pos::ground(x, 500)))
 }
 
 #[test]
@@ -83,7 +75,7 @@ fn no_entity_is_handed_to_a_held_back_region_until_it_is_released() {
     region.handle(walk(1, 3_350), &mut fx);
     let mut handed = |region: &mut Region, ticks: std::ops::Range<u64>| {
         ticks.for_each(|tick| region.tick(Tick(tick * 11), &mut fx));
-        fx.drain(..).filter(|effect| matches!(effect, Effect::Handoff(..))).count()
+        handoffs(&fx.split_off(0)).len()
     };
     assert_eq!(handed(&mut region, 1..6), 0);
     assert!(region.find(PLAYER).is_some_and(|found| !found.ghost), "the entity stays");

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use purview::scene::messages::{
-    Asker, Bond, Command, CommandError, CommandId, CommandResult, Input, MAX_BONDS, NamedBond,
-    Order, SentCommand, SetProperty,
+    Asker, Bond, Command, CommandError, CommandId, CommandResult, MAX_BONDS, NamedBond, Order,
+    SetProperty,
 };
 use purview::scene::properties::Value;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId};
 
-use crate::commands::{BEYOND, ends, posted};
-use crate::logic::{Act, HP, MONSTER, region_of, spec, take, world};
-use crate::support::commands::order_of;
+use crate::commands::{BEYOND, called, ends, posted};
+use crate::logic::{Act, HP, MONSTER, region_of, somewhere, spec, take, wander, world};
 use crate::support::world::World;
 use crate::support::{Rng, account_of, seeds};
 
@@ -29,21 +28,13 @@ fn bonds(w: &World, id: EntityId) -> Vec<Bond> {
     region.inspect_player(id).expect("a player").ties.bonds.clone()
 }
 
-fn join(w: &mut World, pos: Pos) -> EntityId {
-    let session = w.join(Plane(0), pos, RangeSet::FULL);
-    w.clients[&session].entity
-}
-
 #[test]
 fn a_player_is_found_by_its_subject_here_in_another_region_and_in_its_record() {
     let here = RegionId(0);
     let (mut w, events, post) = posted(here, 1);
-    let (own, other, kicked) = (
-        join(&mut w, Pos::ground(200, 200)),
-        join(&mut w, BEYOND),
-        join(&mut w, Pos::ground(9_000, 9_000)),
-    );
-    (0..3).for_each(|_| w.step());
+    let [own, other, kicked] = [Pos::ground(200, 200), BEYOND, Pos::ground(9_000, 9_000)]
+        .map(|pos| w.player(pos.x, pos.z).1);
+    w.steps(3);
     assert!(region_of(&w, other) != here && region_of(&w, kicked) != here);
     let absent = EntityId(77);
     w.records.insert(account_of(absent).subject().into(), Vec::new());
@@ -60,9 +51,8 @@ fn a_player_is_found_by_its_subject_here_in_another_region_and_in_its_record() {
         of(other, Command::Bonds(other, vec![NamedBond::new("crew", 1)])),
         Command::OfSubject("".into(), Box::new(Command::Bonds(own, one()))),
     ];
-    (0..60).for_each(|_| w.step());
-    let mut told = ends(&events);
-    told.sort_by_key(|(number, _)| *number);
+    w.steps(60);
+    let told = ends(&events);
     // That this region has done its own is not told.
     let want = [
         (1, None),
@@ -87,12 +77,12 @@ fn a_player_that_comes_later_is_found_and_other_commands_of_that_tick_are_kept()
     let (mut w, events, post) = posted(RegionId(0), 1);
     let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
     let next = EntityId(monster.0 + 1);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     take(&events);
     post.lock().unwrap().push(couple(next, 5));
-    (0..10).for_each(|_| w.step());
+    w.steps(10);
     assert_eq!(w.regions[0].outbox_len(), 1, "nobody is found, and the region asks once more");
-    assert_eq!(join(&mut w, Pos::ground(200, 200)), next);
+    assert_eq!(w.player(200, 200).1, next);
     let value = |n: u8| Value::of(&n).unwrap();
     for n in 0..30 {
         post.lock()
@@ -100,7 +90,7 @@ fn a_player_that_comes_later_is_found_and_other_commands_of_that_tick_are_kept()
             .push(Command::Order(monster, Order::Set(SetProperty { id: HP, value: value(n) })));
         w.step();
     }
-    (0..10).for_each(|_| w.step());
+    w.steps(10);
     let told = ends(&events);
     assert_eq!(told, vec![(0, None); 31]);
     assert_eq!(bonds(&w, next), [Bond { class: 0, group: 5 }]);
@@ -109,21 +99,19 @@ fn a_player_that_comes_later_is_found_and_other_commands_of_that_tick_are_kept()
 #[test]
 fn a_call_by_subject_is_done_where_the_player_is() {
     let (mut w, _, _) = posted(RegionId(0), 1);
-    let player = join(&mut w, BEYOND);
-    (0..3).for_each(|_| w.step());
+    let (_, player) = w.player(BEYOND.x, BEYOND.z);
+    w.steps(3);
     for (number, region) in [RegionId(0), region_of(&w, player)].into_iter().enumerate() {
         let id = CommandId { from: Asker::Process(5), number: number as u64 };
         let command = couple(player, 10 + id.number);
-        let sent = SentCommand { id, command, searches: 0, after: None };
-        w.tell(region, Input::Command(Box::new(sent)));
-        (0..6).for_each(|_| w.step());
+        w.tell(region, called(id, command));
+        w.steps(6);
         assert_eq!(w.answers.pop(), Some(CommandResult { id, result: Ok(()) }));
         assert_eq!(bonds(&w, player), [Bond { class: 0, group: 10 + id.number }]);
     }
     let id = CommandId { from: Asker::Process(5), number: 2 };
     let command = of(player, Command::Despawn(player));
-    let sent = SentCommand { id, command, searches: 0, after: None };
-    w.tell(RegionId(0), Input::Command(Box::new(sent)));
+    w.tell(RegionId(0), called(id, command));
     w.step();
     let refused = CommandResult { id, result: Err(CommandError::NotBySubject) };
     assert_eq!(w.answers.pop(), Some(refused));
@@ -158,29 +146,18 @@ fn walk_with_bonds(seed: u64) {
     };
     let (mut w, events) = world(spec(), seed, act);
     let mut rng = Rng::new(seed);
-    let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
     for _ in 0..8 {
-        let pos = Pos::ground(rng.below(width as usize) as i32, rng.below(depth as usize) as i32);
-        let id = join(&mut w, pos);
+        let pos = somewhere(&w, &mut rng);
+        let (_, id) = w.player(pos.x, pos.z);
         players.insert(id, pos);
         given.lock().unwrap().insert(id, 0);
     }
-    for _ in 0..60 {
-        for (id, at) in &mut players {
-            let mut step = |c: i32, most: i32| (c + rng.below(800) as i32 - 400).clamp(0, most - 1);
-            *at = Pos::ground(step(at.x, width), step(at.z, depth));
-            let region = w.regions.iter().find(|r| r.find(*id).is_some_and(|e| !e.ghost));
-            if let Some(region) = region.map(|r| r.id()) {
-                w.tell(region, order_of(*id, Order::Move(*at)));
-            }
-        }
-        w.step();
-    }
+    (0..60).for_each(|_| wander(&mut w, &mut rng, &mut players, 400));
     let last = given.lock().unwrap().clone();
     let groups: Vec<u64> = last.values().copied().collect();
     assert!(groups.iter().sum::<u64>() > 50, "seed {seed}: {groups:?}");
     given.lock().unwrap().clear();
-    (0..60).for_each(|_| w.step());
+    w.steps(60);
     for (id, group) in last {
         assert_eq!(bonds(&w, id), [Bond { class: 0, group }], "seed {seed}: {id}");
     }

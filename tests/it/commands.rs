@@ -7,16 +7,15 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use purview::scene::messages::{
     Asker, Command, CommandError, CommandId, CommandResult, Effect, Found, Input, Locate,
-    LogicEvent, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Sought, Speaker,
-    Told,
+    LogicEvent, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Sought, Spawn,
+    Speaker, Told,
 };
 use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
-use purview::scene::region::{Commands, Recovery};
-use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec};
+use purview::scene::region::Commands;
+use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec};
 
-use crate::logic::{Act, Events, HP, MONSTER, player, region_of, spec, take, world};
-use crate::support::commands::order_of;
-use crate::support::newcomer;
+use crate::logic::{Act, Events, HP, MONSTER, region_of, somewhere, spec, take, wander, world};
+use crate::support::alone::{forwarded, recover};
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
 
@@ -51,20 +50,26 @@ pub fn place(command: u64) -> u64 {
     command & ((1 << 20) - 1)
 }
 
-/// What the logic was told of its commands.
+/// What the logic was told of its commands, by their places.
 pub fn ends(events: &Events) -> Vec<(u64, Option<CommandError>)> {
-    let all = take(events).into_iter();
     let end = |(_, event)| match event {
         LogicEvent::Done { command } => Some((place(command), None)),
         LogicEvent::Refused { command, why, .. } => Some((place(command), Some(why))),
         _ => None,
     };
-    all.filter_map(end).collect()
+    let mut all: Vec<_> = take(events).into_iter().filter_map(end).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all
 }
 
 fn set(id: EntityId, property: PropertyId, n: i64) -> Command {
     let value = Value::of(&n).unwrap();
     Command::Order(id, Order::Set(purview::scene::messages::SetProperty { id: property, value }))
+}
+
+/// A command of a call by process 5 or another one.
+pub fn called(id: CommandId, command: Command) -> Input {
+    Input::Command(Box::new(SentCommand { id, command, searches: 0, after: None }))
 }
 
 /// A place just beyond the eastern border of region 0, which sees it.
@@ -75,7 +80,7 @@ fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_t
     let here = RegionId(0);
     let (mut w, events, post) = posted(here, 1);
     let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_ne!(region_of(&w, monster), here);
     assert!(w.regions[0].find(monster).is_some_and(|e| e.ghost));
     take(&events);
@@ -88,10 +93,9 @@ fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_t
         Command::Despawn(EntityId(77)),
     ];
     // That no region knows an entity is asked twice.
-    (0..40).for_each(|_| w.step());
+    w.steps(40);
     let unknown = Refusal::Property(PropertyRefusal::Unknown(PropertyId(9)));
-    let mut told = ends(&events);
-    told.sort_by_key(|(number, _)| *number);
+    let told = ends(&events);
     let want = [
         (0, None),
         (1, Some(CommandError::Order(unknown))),
@@ -109,7 +113,7 @@ fn a_command_that_is_lost_on_its_way_is_sent_again_until_its_region_says_that_it
     let here = RegionId(0);
     let (mut w, events, post) = posted(here, 1);
     let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     post.lock().unwrap().push(set(monster, HP, 7));
     let home = region_of(&w, monster);
     let mut fx = Vec::new();
@@ -117,15 +121,15 @@ fn a_command_that_is_lost_on_its_way_is_sent_again_until_its_region_says_that_it
     let forwarded = fx.iter().any(|e| matches!(e, purview::scene::messages::Effect::Forward(..)));
     assert!(forwarded, "{home} is to be told, and is not");
     take(&events);
-    (0..10).for_each(|_| w.step());
+    w.steps(10);
     assert_eq!((ends(&events), w.regions[0].outbox_len()), (vec![], 1));
-    (0..20).for_each(|_| w.step());
+    w.steps(20);
     assert_eq!((ends(&events), w.regions[0].outbox_len()), (vec![(0, None)], 0));
     // An answer that comes again changes nothing.
     let from = Asker::Logic(here, w.regions[0].epoch());
     let late = CommandResult { id: CommandId { from, number: 0 }, result: Ok(()) };
     w.tell(here, Input::CommandResult(late));
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     assert_eq!(ends(&events), []);
 }
 
@@ -133,19 +137,14 @@ fn a_command_that_is_lost_on_its_way_is_sent_again_until_its_region_says_that_it
 fn a_call_that_waits_in_a_checkpoint_is_not_applied_again_and_ends_unanswered() {
     let (mut w, _, _) = posted(RegionId(0), 1);
     let monster = w.spawn(MONSTER, Plane(0), Pos::ground(200, 200), RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let id = CommandId { from: Asker::Process(1), number: 5 };
-    let sent = SentCommand { id, command: set(monster, HP, 7), searches: 0, after: None };
-    let mut fx = Vec::new();
-    w.regions[0].handle(Input::Command(Box::new(sent)), &mut fx);
+    w.regions[0].handle(called(id, set(monster, HP, 7)), &mut Vec::new());
     let kept = w.regions[0].checkpoint().expect("the tick is over");
-    let how = Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() };
-    let epoch = Epoch(w.regions[0].epoch().0 + 1);
-    let region = Region::recover(w.scene.clone(), RegionId(0), epoch, kept, how, &mut fx);
+    let (mut region, mut fx) = recover(&w.scene, kept, &[], 10);
     let ended = CommandResult { id, result: Err(CommandError::Unanswered) };
     let told = fx.iter().any(|effect| matches!(effect, Effect::Answer(1, told) if *told == ended));
     assert!(told, "{fx:?}");
-    let mut region = region.expect("it fits");
     (1..4).for_each(|n| region.tick(purview::scene::Tick(w.tick.0 + n), &mut fx));
     let known = region.known(monster).filter(|known| known.is_real);
     assert_eq!(known.map(|known| known.properties.read::<i64>(HP)), Some(0));
@@ -155,9 +154,9 @@ fn a_call_that_waits_in_a_checkpoint_is_not_applied_again_and_ends_unanswered() 
 fn players_are_told_kicked_and_bonded_by_commands_of_any_region() {
     let here = RegionId(0);
     let (mut w, events, post) = posted(here, 1);
-    let (near, a) = player(&mut w, 200, 200);
-    let (far, b) = player(&mut w, BEYOND.x, BEYOND.z);
-    (0..3).for_each(|_| w.step());
+    let (near, a) = w.player(200, 200);
+    let (far, b) = w.player(BEYOND.x, BEYOND.z);
+    w.steps(3);
     assert_ne!(region_of(&w, b), here);
     let party = NamedBond::new("couple", 9);
     let say = |text: &'static [u8]| Bytes::from_static(text);
@@ -166,23 +165,22 @@ fn players_are_told_kicked_and_bonded_by_commands_of_any_region() {
         Command::Bonds(b, vec![party.clone()]),
         Command::Tell(b, say(b"you")),
     ];
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     *post.lock().unwrap() = vec![
         Command::TellGroup(Recipients::Bond(party), say(b"party")),
         Command::TellGroup(Recipients::Plane(SceneId(0), Plane(0)), say(b"plane")),
         Command::TellGroup(Recipients::Plane(SceneId(0), Plane(1)), say(b"nobody")),
     ];
-    (0..4).for_each(|_| w.step());
+    w.steps(4);
     let told = |kind, text| Told { kind, payload: say(text) };
     let both = [told(MessageKind::Bond, b"party"), told(MessageKind::Announcement, b"plane")];
     assert_eq!(w.clients[&near].told.messages, both);
     assert_eq!(w.clients[&far].told.messages[0], told(MessageKind::Tell, b"you"));
     assert_eq!(w.clients[&far].told.messages[1..], both);
     post.lock().unwrap().push(Command::Kick(b));
-    w.step();
-    w.step();
+    w.steps(2);
     assert!(w.clients.get(&far).is_none_or(|client| client.kicked));
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     assert!(w.regions.iter().all(|r| r.find(b).is_none()));
     assert!(ends(&events).iter().all(|(_, refused)| refused.is_none()));
 }
@@ -191,15 +189,14 @@ fn players_are_told_kicked_and_bonded_by_commands_of_any_region() {
 fn a_call_is_told_the_end_of_its_command_wherever_the_entity_lives() {
     let (mut w, _, _) = posted(RegionId(0), 1);
     let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let id = |number| CommandId { from: Asker::Process(5), number };
     for (number, command) in
         [(1, set(monster, HP, 7)), (2, set(monster, PropertyId(9), 7)), (3, Command::Kick(monster))]
     {
-        let sent = SentCommand { id: id(number), command, searches: 0, after: None };
-        w.tell(RegionId(0), Input::Command(Box::new(sent)));
+        w.tell(RegionId(0), called(id(number), command));
     }
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let refused = Refusal::Property(PropertyRefusal::Unknown(PropertyId(9)));
     let want = [
         CommandResult { id: id(1), result: Ok(()) },
@@ -229,27 +226,16 @@ fn numbered_acts(seed: u64) -> (usize, u64) {
     };
     let (mut w, events) = world(spec(), seed, act);
     let mut rng = Rng::new(seed);
-    let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
     let mut places = BTreeMap::new();
     for _ in 0..12 {
-        let pos = Pos::ground(rng.below(width as usize) as i32, rng.below(depth as usize) as i32);
+        let pos = somewhere(&w, &mut rng);
         places.insert(w.spawn(MONSTER, Plane(0), pos, RangeSet::FULL, None), pos);
     }
-    for _ in 0..60 {
-        for (id, at) in &mut places {
-            let mut step = |c: i32, most: i32| (c + rng.below(400) as i32 - 200).clamp(0, most - 1);
-            *at = Pos::ground(step(at.x, width), step(at.z, depth));
-            let region = w.regions.iter().find(|r| r.find(*id).is_some_and(|e| !e.ghost));
-            if let Some(region) = region.map(|r| r.id()) {
-                w.tell(region, order_of(*id, Order::Move(*at)));
-            }
-        }
-        w.step();
-    }
+    (0..60).for_each(|_| wander(&mut w, &mut rng, &mut places, 200));
     // Only what is on its way arrives from now on.
     let given = *count.lock().unwrap();
     let mut acted: BTreeMap<u64, usize> = BTreeMap::new();
-    (0..8).for_each(|_| w.step());
+    w.steps(8);
     for (_, event) in take(&events) {
         match event {
             LogicEvent::Acted { by: Speaker::Logic, payload, .. } => {
@@ -273,12 +259,11 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
     let first: Vec<RegionId> = w.scene.map.regions.iter().map(|region| region.id).collect();
     let scene = w.add_scene(spec());
     let (plane, pos, id) = (Plane(0), Pos::ground(200, 200), w.next_id());
-    let spawn = newcomer(id, MONSTER, pos);
+    let spawn = Spawn::new(id, MONSTER, pos);
     w.tell(w.owner_of(scene, plane, pos), Input::Enter(Box::new(spawn)));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let call = CommandId { from: Asker::Process(5), number: 1 };
-    let sent = SentCommand { id: call, command: Command::Despawn(id), searches: 0, after: None };
-    w.tell(RegionId(0), Input::Command(Box::new(sent)));
+    w.tell(RegionId(0), called(call, Command::Despawn(id)));
     w.step();
     assert_eq!(w.answers, [], "it is searched");
     for from in first.into_iter().filter(|region| *region != RegionId(0)) {
@@ -287,7 +272,7 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
         w.tell(RegionId(0), told());
         w.tell(RegionId(0), told());
     }
-    (0..6).for_each(|_| w.step());
+    w.steps(6);
     assert_eq!(w.answers, [CommandResult { id: call, result: Ok(()) }]);
 }
 
@@ -296,18 +281,15 @@ fn a_second_answer_of_a_region_does_not_end_a_search_before_the_other_scenes_are
 fn a_region_that_has_just_handed_an_entity_over_says_where_it_went() {
     let (mut w, _, _) = posted(RegionId(0), 1);
     let monster = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let (here, owner) = (RegionId(0), region_of(&w, monster));
     assert!(w.regions[0].find(monster).is_some_and(|entity| entity.ghost));
     let (by, mut fx) = (RegionId(3), Vec::new());
     let sought = Sought::Entity(monster);
     w.regions[0].handle(Input::Locate(Locate::Asked { sought, by }), &mut fx);
     w.regions[0].tick(w.tick.next(), &mut fx);
-    let told = fx.iter().find_map(|effect| match effect {
-        Effect::Forward(to, input) if *to == by => match **input {
-            Input::Locate(Locate::Told { from, lives, .. }) => Some((from, lives)),
-            _ => None,
-        },
+    let told = forwarded(by, &fx).into_iter().find_map(|input| match input {
+        Input::Locate(Locate::Told { from, lives, .. }) => Some((from, lives)),
         _ => None,
     });
     assert_eq!(told, Some((here, Some(Found { id: monster, region: owner }))));

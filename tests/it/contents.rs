@@ -8,14 +8,14 @@ use purview::scene::messages::{
 };
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::region::RegionSnapshot;
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::spec::KindSpec;
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, MAX_CONTENTS, Plane, Pos, RangeSet, Region, RegionId, Scene,
-    SceneId, SceneSpec,
+    EntityId, Facing, Kind, MAX_CONTENTS, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
 };
 
+use crate::support::alone::recover;
 use crate::support::world::World;
-use crate::support::{say_how_to_replay, seeds};
+use crate::support::{Change, Replay, assert_wrong, seeds, small_scene};
 
 const CHEST: Kind = Kind(1);
 const LOOT: PropertyId = PropertyId(1);
@@ -35,12 +35,8 @@ fn spec() -> SceneSpec {
     };
     let respawn_ms = Some(BACK as u32 * 100);
     SceneSpec {
-        width_cm: 9_600,
-        depth_cm: 6_400,
-        land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", 400)],
         kinds: vec![KindSpec::new("player", 0), chest],
         contents: vec![
             at("north west", 3_000, 3_000),
@@ -53,11 +49,7 @@ fn spec() -> SceneSpec {
             ContentSpec { save: true, ..at("vault", 2_900, 3_000) },
         ],
         patch_margin_cm: Some(0),
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((6, 4), 1_600, 400)
     }
 }
 
@@ -79,18 +71,13 @@ fn homes(w: &World) -> BTreeMap<EntityId, Vec<RegionId>> {
     homes
 }
 
-/// The region in which a content lives, awake.
-fn region_of(w: &World, id: EntityId) -> Option<&Region> {
-    w.regions.iter().find(|region| region.find(id).is_some_and(|entity| !entity.ghost))
-}
-
 fn place_of(w: &World, id: EntityId) -> Option<Pos> {
-    region_of(w, id)?.find(id).map(|entity| entity.pos)
+    w.living(id).map(|entity| entity.pos)
 }
 
 /// A call of the game's logic, given to the region where the entity lives, or to the first.
 fn call(w: &mut World, command: Command) {
-    let at = command.entity().and_then(|id| region_of(w, id)).map_or(RegionId(0), Region::id);
+    let at = command.entity().and_then(|id| w.home_id(id)).unwrap_or(RegionId(0));
     let id = CommandId { from: Asker::Process(1), number: w.steps };
     w.tell(at, Input::command(id, command));
 }
@@ -101,7 +88,7 @@ fn set_loot(w: &mut World, id: EntityId, loot: i64) {
 }
 
 fn loot(w: &World, id: EntityId) -> i64 {
-    region_of(w, id).expect("it lives").find(id).unwrap().properties.read(LOOT)
+    w.living(id).expect("it lives").properties.read(LOOT)
 }
 
 /// A world with a player in the middle, whom all six regions know, and a checkpoint in every tick.
@@ -135,15 +122,15 @@ fn every_plane_has_the_same_contents_as_it_opens() {
     for plane in [HERE, Plane(7), Plane(-3)] {
         for (id, content) in w.scene.contents().of(plane) {
             assert_eq!(homes[&id].len(), 1, "{id}: {:?}", homes[&id]);
-            let entity = region_of(&w, id).unwrap().find(id).unwrap();
+            let entity = w.living(id).unwrap();
             assert_eq!(
                 (entity.plane, entity.pos, entity.facing),
                 (plane, content.pos, Facing::SOUTH)
             );
-            assert_eq!(region_of(&w, id).unwrap().content_name(id), Some(&*content.name));
+            assert_eq!(w.home(id).unwrap().content_name(id), Some(&*content.name));
         }
         let north = w.regions[0].content_named(plane, "north").unwrap();
-        assert_eq!(region_of(&w, north).map(Region::id), Some(RegionId(1)));
+        assert_eq!(w.home_id(north), Some(RegionId(1)));
     }
     assert_eq!(w.regions[0].content_named(HERE, "nobody"), None);
 }
@@ -158,11 +145,11 @@ fn a_removed_content_comes_back_after_its_time_as_it_was_at_the_start() {
             call(&mut w, Command::Order(wolf, Order::Move(Pos::ground(4_000, 3_000))));
         }
         w.steps(4);
-        assert_eq!(region_of(&w, wolf).unwrap().id(), RegionId(u32::from(beyond)));
+        assert_eq!(w.home_id(wolf), Some(RegionId(u32::from(beyond))));
         call(&mut w, Command::Despawn(wolf));
         call(&mut w, Command::Despawn(north));
         w.steps(3);
-        assert_eq!(region_of(&w, wolf).map(Region::id), None);
+        assert_eq!(w.home_id(wolf), None);
         assert!(w.regions.iter().all(|region| region.known(wolf).is_none()));
         assert_eq!(homes(&w)[&wolf], [RegionId(0)], "it sleeps at home");
         // To others it is as if it were nowhere.
@@ -173,7 +160,7 @@ fn a_removed_content_comes_back_after_its_time_as_it_was_at_the_start() {
         w.steps(BACK);
         assert_eq!(place_of(&w, wolf), Some(Pos::ground(3_100, 3_000)));
         assert_eq!((loot(&w, wolf), homes(&w)[&wolf].len()), (5, 1));
-        assert_eq!(region_of(&w, north).map(Region::id), None, "it stays away");
+        assert_eq!(w.home_id(north), None, "it stays away");
         let shown = w.clients.values().filter(|client| client.shown.contains_key(&wolf)).count();
         assert_eq!(shown, 1, "the player beside it sees it again");
     }
@@ -189,7 +176,7 @@ fn a_reset_plane_has_its_contents_anew() {
     call(&mut w, Command::Despawn(north));
     call(&mut w, Command::Despawn(wolf));
     w.steps(4);
-    assert_eq!(region_of(&w, chest).unwrap().id(), RegionId(1));
+    assert_eq!(w.home_id(chest), Some(RegionId(1)));
     for _ in 0..3 {
         call(&mut w, Command::ResetPlane(HERE));
         w.steps(6);
@@ -231,7 +218,7 @@ fn after_a_death_contents_are_as_at_the_start_unless_they_are_saved() {
     w.kill(RegionId(0), 3);
     w.steps(20);
     assert_eq!([chest, vault, wolf].map(|id| loot(&w, id)), [5, 1, 1]);
-    assert_eq!(region_of(&w, wolf).unwrap().id(), RegionId(1), "it lived elsewhere and goes on");
+    assert_eq!(w.home_id(wolf), Some(RegionId(1)), "it lived elsewhere and goes on");
     // The region of the guest dies, too.
     w.kill(RegionId(1), 3);
     w.steps(20);
@@ -248,7 +235,7 @@ fn a_death_before_any_checkpoint_of_an_open_plane_doubles_no_content() {
         let chest = named(&w, HERE, "north west");
         call(&mut w, Command::Order(chest, Order::Move(Pos::ground(4_000, 3_000))));
         w.steps(4);
-        assert_eq!(region_of(&w, chest).unwrap().id(), RegionId(1));
+        assert_eq!(w.home_id(chest), Some(RegionId(1)));
         w.kill(RegionId(0), 3);
         w.steps(25);
         let homes = homes(&w);
@@ -291,14 +278,14 @@ fn history(seed: u64, deadly: bool) -> World {
 
 fn histories(most: u64, deadly: bool) {
     for seed in seeds(most) {
-        say_how_to_replay("contents", seed);
+        let _replay = Replay("contents", seed);
         let w = history(seed, deadly);
         let homes = homes(&w);
         for (id, content) in w.scene.contents().of(HERE) {
             let lives = homes.get(&id).map_or(&[][..], Vec::as_slice);
             assert_eq!(lives.len(), 1, "seed {seed}: {} ({id}) lives in {lives:?}", content.name);
         }
-        assert!(region_of(&w, named(&w, HERE, "wolf")).is_some(), "seed {seed}: it comes back");
+        assert!(w.home(named(&w, HERE, "wolf")).is_some(), "seed {seed}: it comes back");
     }
 }
 
@@ -323,22 +310,12 @@ fn a_checkpoint_of_another_list_begins_anew() {
     let mut other = spec();
     other.contents.retain(|content| content.name != "north");
     let scene = Scene::new(SceneId(0), other, 100, RegionId(0)).unwrap();
-    let how = purview::scene::region::Recovery { ask: vec![], grace_ticks: 5, owners: vec![] };
-    let id = RegionId(0);
-    let region = Region::recover(scene.into(), id, Epoch(99), snapshot, how, &mut Vec::new());
-    let region = region.expect("it fits");
+    let (region, _) = recover(&scene.into(), snapshot, &[], 5);
     assert!(region.find(vault).is_none(), "its id is another content's now");
 }
 
 #[test]
 fn what_is_wrong_with_contents_is_said() {
-    let wrong = |change: &dyn Fn(&mut SceneSpec)| {
-        let mut spec = spec();
-        change(&mut spec);
-        let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    };
-    type Change<'a> = &'a dyn Fn(&mut SceneSpec);
     let cases: [(Change<'_>, &str); 8] = [
         (&|s| s.contents[1].name = "wolf".into(), "another content has this name"),
         (&|s| s.contents[0].name = String::new(), "1 to 64 bytes"),
@@ -349,10 +326,7 @@ fn what_is_wrong_with_contents_is_said() {
         (&|s| s.contents[0].properties[0].0 = PropertyId(9), "no property 9"),
         (&|s| s.contents[0].properties.push((LOOT, Value::NIL)), "is set twice"),
     ];
-    for (change, says) in cases {
-        let told = wrong(change);
-        assert!(told.contains(says), "{says}: {told}");
-    }
+    cases.into_iter().for_each(|(change, says)| assert_wrong(&spec(), change, says));
     let scene = Scene::new(SceneId(0), spec(), 100, RegionId(0)).unwrap();
     let told = scene.with_contents(MAX_CONTENTS - 7, Vec::new()).unwrap_err()[0].to_string();
     assert!(told.contains("a server has at most 524288 contents"), "{told}");

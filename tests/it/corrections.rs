@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use crate::support::commands::{motion_of, order_of};
+use crate::support::small_scene;
 use crate::support::world::World;
 use purview::scene::messages::{Destination, Input, Motion, Order, Refusal, SceneOrder};
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Move, MoveCommand, Own, Reason, ServerMs, Vector,
 };
-use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates};
+use purview::scene::spec::{KindSpec, MoveSpec, Moves};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, Draft, Tile};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
@@ -23,55 +24,48 @@ const PLANE: Plane = Plane(0);
 pub fn spec(mode: Moves) -> SceneSpec {
     let player = KindSpec { speed_cm_s: Some(500), ..KindSpec::new("player", 0) };
     SceneSpec {
-        width_cm: 12_800,
-        depth_cm: 6_400,
-        land_cm: 6_400,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 1_600)],
         kinds: vec![player, KindSpec::new("npc", 0)],
         visibility: Visibility::Circle { enter_cm: 1_000, leave_cm: 1_100 },
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
+        view_margin_cm: SceneSpec::default().view_margin_cm,
         top_speed_cm_s: 1_000,
         moves: MoveSpec { mode, ..MoveSpec::default() },
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((2, 1), 6_400, 1_600)
     }
 }
 
-struct Play {
-    w: World,
-    /// Lead of the clients' clocks over the server's time, milliseconds.
-    ahead_ms: u64,
+/// A world in which players walk and logic moves entities.
+pub struct Play {
+    pub w: World,
 }
+
+/// Lead of the clients' clocks over the server's time, milliseconds.
+const AHEAD_MS: u64 = 5_000;
 
 impl Play {
     fn new(mode: Moves) -> Play {
-        Play { w: World::new(spec(mode), 1), ahead_ms: 5_000 }
+        Play { w: World::new(spec(mode), 1) }
     }
 
-    fn join(&mut self, x: i32, z: i32) -> SessionId {
-        let session = self.w.join(PLANE, Pos::ground(x, z), RangeSet::FULL);
+    pub fn join(&mut self, x: i32, z: i32) -> SessionId {
+        let (session, _) = self.w.player(x, z);
         self.step(1);
         session
     }
 
-    fn step(&mut self, ticks: u32) {
-        (0..ticks).for_each(|_| self.w.step());
+    pub fn step(&mut self, ticks: u64) {
+        self.w.steps(ticks);
     }
 
-    fn id(&self, session: SessionId) -> EntityId {
+    pub fn id(&self, session: SessionId) -> EntityId {
         self.w.clients[&session].entity
     }
 
     fn clock(&self) -> ClientMs {
-        ClientMs((self.w.tick.0 + 1) * 100 + self.ahead_ms)
+        ClientMs((self.w.tick.0 + 1) * 100 + AHEAD_MS)
     }
 
     /// Sends a command that arrives in the next tick, and passes that tick.
-    fn say(&mut self, session: SessionId, go: Go) {
+    pub fn say(&mut self, session: SessionId, go: Go) {
         let correction = self.own(session).correction;
         self.say_as(session, correction, self.clock(), go);
     }
@@ -82,29 +76,30 @@ impl Play {
     }
 
     /// Walks on from the present position.
-    fn walk(&mut self, session: SessionId, vx_mm_s: i32, vz_mm_s: i32) {
+    pub fn walk(&mut self, session: SessionId, vx_mm_s: i32, vz_mm_s: i32) {
         let start = self.own(session).trajectory.position(ServerMs((self.w.tick.0 + 1) * 100));
         self.say(session, vector(start, vx_mm_s, vz_mm_s));
     }
 
     fn motion(&mut self, id: EntityId, motion: Motion) {
-        let owner = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
-        let owner = owner.expect("the entity lives somewhere").id();
-        self.w.tell(owner, motion_of(id, motion));
+        self.w.tell(self.owner(id), motion_of(id, motion));
         self.step(1);
     }
 
-    fn own(&self, session: SessionId) -> Own {
+    pub fn owner(&self, id: EntityId) -> RegionId {
+        self.w.home_id(id).expect("the entity lives somewhere")
+    }
+
+    pub fn own(&self, session: SessionId) -> Own {
         self.w.clients[&session].own.expect("the client was told its own movement")
     }
 
-    fn pos(&self, id: EntityId) -> Pos {
-        let found = self.w.regions.iter().filter_map(|r| r.find(id)).find(|e| !e.ghost);
-        found.expect("the entity lives somewhere").pos
+    pub fn pos(&self, id: EntityId) -> Pos {
+        self.w.living(id).expect("the entity lives somewhere").pos
     }
 
     /// The position of another entity as a client computes it.
-    fn seen(&self, session: SessionId, id: EntityId) -> Pos {
+    pub fn seen(&self, session: SessionId, id: EntityId) -> Pos {
         self.w.clients[&session].trajectories[&id].position(ServerMs(self.w.tick.0 * 100))
     }
 
@@ -325,7 +320,7 @@ fn shut(open: bool, at: Tick, version: u64) -> Input {
 
 #[test]
 fn a_closing_door_stops_a_player_and_its_client_is_told() {
-    let mut p = Play { w: World::of(gated(), 1), ahead_ms: 5_000 };
+    let mut p = Play { w: World::of(gated(), 1) };
     let (a, b) = (p.join(1_050, 1_050), p.join(1_050, 1_250));
     let id = p.id(a);
     p.walk(a, 5_000, 0);

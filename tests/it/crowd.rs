@@ -35,7 +35,7 @@ fn walk(players: usize, cap: usize, ticks: usize, seed: u64) -> (u32, u32, u64) 
         let s = w.join(Plane(0), at, RangeSet::FULL);
         goals.insert(s, near(&mut rng));
     }
-    (0..6).for_each(|_| w.step());
+    w.steps(6);
     let (mut odd, mut blocking) = (Spells::default(), Spells::default());
     for _ in 0..ticks {
         for (s, goal) in &mut goals {

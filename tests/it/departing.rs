@@ -12,8 +12,9 @@ use purview::actor::region::migration::depart::{Depart, Departing};
 use purview::actor::region::{Clock, RegionActor};
 use purview::scene::messages::{Input, Recovered};
 use purview::scene::mutants::{Mutant, is_noticed_by};
-use purview::scene::spec::LayerSpec;
-use purview::scene::{Epoch, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
+use purview::scene::{Epoch, Region, RegionId, Scene, SceneId, Tick};
+
+use crate::support::small_scene;
 
 pub const HERE: RegionId = RegionId(0);
 const ELSEWHERE: RegionId = RegionId(1);
@@ -64,17 +65,7 @@ impl RemoteRegion for Elsewhere {
 }
 
 pub fn region() -> (Arc<Directory>, Addr<RegionActor>) {
-    let spec = SceneSpec {
-        width_cm: 6_400,
-        depth_cm: 6_400,
-        land_cm: 6_400,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 1_600)],
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
-    };
+    let spec = small_scene((1, 1), 6_400, 1_600);
     let scene = Arc::new(Scene::new(SceneId(0), spec, 100, HERE).unwrap());
     assert_eq!(scene.map.regions.len(), 1);
     let process =

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use crate::support::alone::{frames, ghost, settled};
 use crate::support::brute::{self, pair};
 use crate::support::crash::Crash;
 use crate::support::handed_over;
+use crate::support::small_scene;
 use crate::support::world::World;
-use crate::support::{newcomer, small_scene};
-use purview::scene::messages::{
-    BorderBatch, BorderRoundBatch, Effect, GhostState, Handoff, Input, SeenState, Spawn,
-};
-use purview::scene::views::{Say, Ties, ViewMsg};
+use purview::scene::messages::{BorderBatch, Effect, GhostState, Handoff, Input, SeenState, Spawn};
+use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec,
-    SessionId, Tick, ViewCap, Visibility,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
+    Visibility,
 };
 
 const SIDE: i32 = 1_600;
@@ -36,23 +35,6 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
     }
 }
 
-/// An entity of the neighbour, near the border.
-fn ghost(id: EntityId, kind: Kind) -> GhostState {
-    GhostState {
-        cap: ViewCap::SCENE,
-        id,
-        epoch: Epoch(1),
-        kind,
-        plane: Plane(0),
-        pos: Pos::ground(SIDE + 100, 800),
-        trajectory: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        ties: Ties::default(),
-        threshold: u64::MAX,
-    }
-}
-
 /// One of two regions; the test plays its neighbour.
 struct Half {
     region: Region,
@@ -65,7 +47,8 @@ impl Half {
         let scene = Scene::new(SceneId(0), scene(2, 1, 5), 100, HERE).expect("a legal scene");
         let region = Region::new(Arc::new(scene), HERE).expect("a region of it");
         let mut half = Half { region, tick: Tick(100) };
-        half.tick(vec![ghost(SPEAKER, Kind::PLAYER), ghost(NPC, Kind(1))]);
+        let near = Pos::ground(SIDE + 100, 800);
+        half.tick(vec![ghost(SPEAKER, Kind::PLAYER, near), ghost(NPC, Kind(1), near)]);
         half.tick(Vec::new());
         half
     }
@@ -98,19 +81,7 @@ impl Half {
 
     /// The neighbour has no view messages in this tick.
     fn end(&mut self) -> Vec<Effect> {
-        let (from, epoch, tick) = (THERE, Epoch(1), self.tick);
-        let (view_messages, thresholds) = Default::default();
-        let done = BorderRoundBatch {
-            from,
-            epoch,
-            tick,
-            round: 0,
-            done: true,
-            view_messages,
-            thresholds,
-            recovers: false,
-        };
-        let fx = self.receive(Input::BorderRound(Box::new(done)));
+        let fx = self.receive(settled(THERE, self.tick, Vec::new()));
         assert!(self.region.is_closed());
         fx
     }
@@ -119,7 +90,7 @@ impl Half {
     fn hand_over(&mut self, id: EntityId, tick: Tick) -> Vec<Effect> {
         let state = Spawn {
             session: Some(SessionId(9)),
-            ..newcomer(id, Kind::PLAYER, Pos::ground(SIDE - 100, 800))
+            ..Spawn::new(id, Kind::PLAYER, Pos::ground(SIDE - 100, 800))
         };
         let seen = vec![SeenState { id: NPC, sent: tick, withheld: 0 }];
         let handoff = handed_over(state, Epoch(1), tick);
@@ -184,11 +155,7 @@ fn a_player_whose_old_region_was_a_tick_behind_gets_the_frame_of_the_settled_tic
     half.begin(Vec::new());
     half.hand_over(HEARER, behind);
     let fx = half.end();
-    let frames = fx.iter().find_map(|e| match e {
-        Effect::Frames(batch) => Some(batch),
-        _ => None,
-    });
-    let frames = frames.expect("a frame");
+    let frames = frames(&fx)[0];
     assert_eq!(frames.sessions.len(), 1);
     let told = (frames.refs_of(&frames.sessions[0])[0], frames.leaves_of(&frames.sessions[0]));
     assert_eq!(told, (&[][..], &[][..]), "its view is unchanged");
@@ -199,21 +166,16 @@ fn a_player_whose_old_region_was_a_tick_behind_gets_the_frame_of_the_settled_tic
 #[test]
 fn neighbours_of_a_crashed_region_negotiate_anew() {
     let mut w = World::new(scene(2, 2, 1), 1);
-    let at = |x, z| Pos::ground(x, z);
-    let join = |w: &mut World, pos| {
-        let session = w.join(Plane(0), pos, RangeSet::FULL);
-        (session, w.clients[&session].entity)
-    };
     let (north, south) = (RegionId(0), RegionId(2));
-    let (_, a) = join(&mut w, at(800, 1_550));
-    let (_, b) = join(&mut w, at(800, 1_650));
-    let (_, c) = join(&mut w, at(800, 1_750));
-    let (far, _) = join(&mut w, at(100, 1_550));
-    let (away, _) = join(&mut w, at(100, 1_650));
-    (0..3).for_each(|_| w.step());
+    let (_, a) = w.player(800, 1_550);
+    let (_, b) = w.player(800, 1_650);
+    let (_, c) = w.player(800, 1_750);
+    let (far, _) = w.player(100, 1_550);
+    let (away, _) = w.player(100, 1_650);
+    w.steps(3);
     assert!(w.links().contains(&pair(a, b)));
     // A nearer player comes, and the message between the two is lost.
-    let (_, d) = join(&mut w, at(800, 1_500));
+    let (_, d) = w.player(800, 1_500);
     for step in w.steps..w.steps + 200 {
         w.strikes.entry(step).or_default().push(Box::new(move |w: &mut World| {
             for input in w.queues.entry((north, south)).or_default() {
@@ -223,11 +185,11 @@ fn neighbours_of_a_crashed_region_negotiate_anew() {
             }
         }));
     }
-    (0..10).for_each(|_| w.step());
+    w.steps(10);
     let (links, odd) = w.links_and_odd();
     assert!(links.contains(&pair(a, d)) && odd.contains(&pair(a, b)), "{links:?} {odd:?}");
     w.crash(RegionId(3), Crash { back_in: Some(0), loses_sent: true });
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let links = w.links();
     assert!(links.contains(&pair(b, c)));
     assert_eq!(links, brute::greedy(&w.scene, &w.truth, &links));

@@ -10,7 +10,10 @@ use purview::actor::messages::{Inspect, RunTick};
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::messages::{Input, SceneOrder};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, DoorState, Draft, Tile};
-use purview::scene::{Plane, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
+use purview::scene::{Plane, Region, RegionId, Scene, SceneId, Tick};
+
+use crate::support::alone::message_of;
+use crate::support::small_scene;
 
 const PLANE: Plane = Plane(0);
 const GATE: DoorId = DoorId(0);
@@ -19,17 +22,7 @@ const GATE: DoorId = DoorId(0);
 const TILES: [Tile; 2] = [Tile { x: 63, z: 5 }, Tile { x: 64, z: 5 }];
 
 fn scene(with_map: bool) -> Arc<Scene> {
-    let spec = SceneSpec {
-        width_cm: 12_800,
-        depth_cm: 6_400,
-        land_cm: 6_400,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![purview::scene::spec::LayerSpec::square("common", 1_600)],
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
-    };
+    let spec = small_scene((2, 1), 6_400, 1_600);
     let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
     if !with_map {
         return Arc::new(scene);
@@ -63,11 +56,7 @@ fn step(regions: &mut [Region; 2], now: u64) {
     while fx.iter().any(|f| !f.is_empty()) {
         let sent: Vec<Effect> = fx.iter_mut().flat_map(std::mem::take).collect();
         for effect in sent {
-            let (to, input) = match effect {
-                Effect::Border(to, batch) => (to, Input::Border(batch)),
-                Effect::BorderRound(to, batch) => (to, Input::BorderRound(batch)),
-                other => panic!("no entity is here: {other:?}"),
-            };
+            let (to, input) = message_of(effect).expect("no entity is here");
             let to = to.0 as usize;
             regions[to].handle(input, &mut fx[to]);
         }

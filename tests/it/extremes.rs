@@ -17,10 +17,8 @@ use serde_json::{Value, json};
 
 use crate::peers::samples;
 use crate::support::handed_over;
-use crate::support::newcomer;
 use crate::support::trial;
 
-/// The tick of the samples.
 const TICK: Tick = Tick(70_000);
 const EPOCH: Epoch = Epoch(1 << 21 | 5);
 
@@ -46,11 +44,11 @@ fn inputs() -> Vec<(String, Value)> {
     let region = |(name, message): (String, PeerMsg)| match message {
         PeerMsg::Region { input, .. } => {
             let mut value = serde_json::to_value(input).expect("a value");
-            for_each_number(&mut value, |number| match number.as_i64() {
+            for_each_number(&mut value, |number| {
                 // Position and plane of the samples, replaced by ones where entities can be.
-                Some(-5) => *number = json!(3_300),
-                Some(70_000) => {}
-                _ => {}
+                if number.as_i64() == Some(-5) {
+                    *number = json!(3_300);
+                }
             });
             Some((name, value))
         }
@@ -107,7 +105,7 @@ fn settled(moves: Moves) -> Region {
     let spawn = Spawn {
         plane: Plane(3),
         session: Some(SessionId(5)),
-        ..newcomer(EntityId(42), Kind::PLAYER, Pos::ground(3_400, 500))
+        ..Spawn::new(EntityId(42), Kind::PLAYER, Pos::ground(3_400, 500))
     };
     tick(&mut region, TICK.0 - 2, &mut fx);
     region.handle(Input::Enter(Box::new(spawn)), &mut fx);
@@ -198,7 +196,7 @@ fn ghosts(tick: Tick, epoch: Epoch) -> Input {
 }
 
 fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff {
-    let state = newcomer(id, Kind::PLAYER, Pos::ground(3_300, 500));
+    let state = Spawn::new(id, Kind::PLAYER, Pos::ground(3_300, 500));
     let scene = Some(SceneId(1));
     Handoff { view_counter, scene, since_ms: 1, ..handed_over(state, epoch, tick) }
 }
@@ -242,17 +240,15 @@ fn lies() -> Vec<(&'static str, Input)> {
         (
             "a peer's epoch",
             lent(|h| {
-                let (my_yes, their_yes, seen, sent) = (1, 1, 1, Tick(u64::MAX));
-                let (id, their_turn, shown, epoch) = (EntityId(42), false, true, Epoch(u64::MAX));
                 h.peers.push(PeerState {
-                    id,
-                    my_yes,
-                    their_yes,
-                    seen,
-                    their_turn,
-                    shown,
-                    sent,
-                    epoch,
+                    id: EntityId(42),
+                    my_yes: 1,
+                    their_yes: 1,
+                    seen: 1,
+                    their_turn: false,
+                    shown: true,
+                    sent: Tick(u64::MAX),
+                    epoch: Epoch(u64::MAX),
                     withheld: 0,
                 });
             }),

@@ -4,22 +4,25 @@
 //! earlier ones: no entity enters twice or leaves without having been in view, and no tick has two
 //! frames.
 
+use crate::support::alone::{
+    claims, claims_for, enter, handoffs, nothing_of, notices_for, ordered, recover,
+};
 use crate::support::brute::pair;
 use crate::support::commands::order_of;
-use crate::support::session::neighbours;
+use crate::support::histories::{self, wave, waves_of};
+use crate::support::presented_by;
+use crate::support::session::{neighbours, resume_of};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{histories, seeds, seeds_are_given, whose};
-use crate::support::{newcomer, presented_by};
-use bytes::Bytes;
+use crate::support::{seeds, seeds_are_given};
 use purview::scene::messages::{
-    Bond, Claim, Claims, Destination, Effect, EntityAction, Handoff, Input, KeptBonds, NamedBond,
-    Notice, Order, Presented, Recovered, Resume, ResumeFor, Spawn,
+    Bond, Claim, Destination, Effect, Handoff, Input, KeptBonds, NamedBond, Notice, Order,
+    Presented, Recovered, Resume, Spawn,
 };
 use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::properties::Properties;
-use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
+use purview::scene::region::{ESCROW_TICKS, Recovery};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq,
@@ -114,13 +117,11 @@ fn a_viewer_whose_region_dies_receives_the_actions_of_its_neighbours_once_and_in
         if i == 20 {
             w.kill(DEAD, 15);
         }
-        w.order(b, Order::Act(EntityAction::new(format!("wave {i}"))));
+        w.order(b, wave(i));
         w.step();
     }
     w.steps(20);
-    let received: Vec<_> = w.clients[&a].acts.iter().map(|(_, _, p)| p.clone()).collect();
-    let want: Vec<_> = (0..50).map(|i| Bytes::from(format!("wave {i}"))).collect();
-    assert_eq!(received, want);
+    assert_eq!(waves_of(&w, a), (0..50).collect::<Vec<_>>());
 }
 
 fn npc(w: &mut World, x: i32) -> EntityId {
@@ -287,9 +288,7 @@ fn a_returning_former_owner_is_not_believed() {
     w.kills.paused = 100;
     w.kill(DEAD, 5);
     w.walk(a, Pos::ground(2_950, 500));
-    for _ in 0..60 {
-        w.step();
-    }
+    w.steps(60);
     assert!(w.kills.late > 10, "the former owner went on sending");
     let fenced: u64 = w.regions.iter().map(|r| r.counts().fenced).sum();
     assert!(fenced > 5, "only {fenced} of its messages were recognised");
@@ -319,12 +318,10 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
     w.walk(a, Pos::ground(2_990, 500));
     w.step();
     let kept = w.regions[0].checkpoint().expect("a closed tick");
-    let (tick, mut fx) = (w.tick, Vec::new());
-    let ask = Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() };
-    let mut region =
-        Region::recover(w.scene.clone(), DEAD, Epoch(9), kept, ask, &mut fx).expect("it fits");
-    let asked = |e: &Effect| matches!(e, Effect::Notice(to, Notice::Present { .. }) if *to == a);
-    assert!(fx.iter().any(asked));
+    let tick = w.tick;
+    let (mut region, mut fx) = recover(&w.scene, kept, &[], 10);
+    let asked = |notice: &Notice| matches!(notice, Notice::Present { .. });
+    assert!(notices_for(a, &fx).iter().any(asked));
     let mut known = Presented {
         acked: Seq(1),
         placed_by: Seq(1),
@@ -336,12 +333,8 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
     fx.clear();
     region.handle(Input::Present(Box::new(known)), &mut fx);
     region.tick(tick.next(), &mut fx);
-    let told = fx.into_iter().find_map(|e| match e {
-        Effect::Notice(to, notice) if to == a => Some(notice),
-        _ => None,
-    });
     let player = region.inspect_player(id).expect("the player lives there");
-    (told.expect("a route"), player.pos, player.ties.bonds)
+    (notices_for(a, &fx).remove(0), player.pos, player.ties.bonds)
 }
 
 #[test]
@@ -384,11 +377,7 @@ fn a_neighbour_whose_tick_is_open_sends_all_its_ghosts_of_that_tick_at_once() {
     fx.clear();
     let news = Recovered { region: DEAD, epoch: Epoch(9), holds: Vec::new() };
     w.regions[1].handle(Input::Recovered(Box::new(news)), &mut fx);
-    let claims = |e: &Effect| match e {
-        Effect::Forward(DEAD, input) => matches!(**input, Input::Claims(_)),
-        _ => false,
-    };
-    assert!(claims(&fx[0]), "{fx:?}");
+    assert_eq!(claims_for(DEAD, &fx[..1]).len(), 1, "{fx:?}");
     let Effect::Border(DEAD, batch) = &fx[1] else { panic!("{fx:?}") };
     assert_eq!((batch.tick, batch.full, batch.enters.len()), (now, true, 1));
     let late = Recovered { region: DEAD, epoch: Epoch(8), holds: Vec::new() };
@@ -418,10 +407,7 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
         properties: Properties::with_appearance(b"look").unwrap(),
         ..presented_by(a, id, Pos::ground(3_000, 500), Tick(tick.0 + 11))
     };
-    let (how, mut fx) =
-        (Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() }, Vec::new());
-    let mut region = Region::recover(w.scene.clone(), RegionId(0), Epoch(9), kept, how, &mut fx)
-        .expect("it fits");
+    let (mut region, mut fx) = recover(&w.scene, kept, &[], 10);
     fx.clear();
     region.handle(Input::Present(Box::new(known)), &mut fx);
     region.tick(Tick(tick.0 + 40), &mut fx);
@@ -437,21 +423,14 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
 fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let mut from = Region::new(w.scene.clone(), DEAD).unwrap();
     let (id, mut fx) = (EntityId(77), Vec::new());
-    let player = newcomer(id, Kind::PLAYER, Pos::ground(3_100, 500));
-    let spawn = Spawn { session: Some(session), ..player };
-    from.handle(Input::Enter(Box::new(spawn)), &mut fx);
+    from.handle(enter(id, session, Pos::ground(3_100, 500)), &mut fx);
     // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
         from.tick(Tick(n * 11), &mut fx);
-        let (order, seq) = (Order::Move(Pos::ground(3_300, 500)), Seq(1));
-        from.handle(Input::Client { id, session, seq, order, handle: Default::default() }, &mut fx);
-        let found = fx.drain(..).find_map(|effect| match effect {
-            Effect::Handoff(NEXT, handoff) => Some(handoff),
-            _ => None,
-        });
-        if let Some(handoff) = found {
-            return handoff;
-        }
+        from.handle(ordered(id, session, 1, Order::Move(Pos::ground(3_300, 500))), &mut fx);
+    }
+    if let Some((NEXT, handoff)) = handoffs(&fx).into_iter().next() {
+        return Box::new(handoff);
     }
     panic!("the player is not handed off");
 }
@@ -461,10 +440,8 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
 #[test]
 fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
-    let (mut fx, epoch) = (Vec::new(), Epoch(9));
-    let nothing = RegionSnapshot::nothing(w.scene.id, DEAD, Epoch(8));
-    let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100, owners: Vec::new() };
-    let mut region = Region::recover(w.scene.clone(), DEAD, epoch, nothing, how, &mut fx).unwrap();
+    let nothing = nothing_of(&w.scene, DEAD);
+    let (mut region, mut fx) = recover(&w.scene, nothing, &[DEAD, NEXT], 100);
     let ids: Vec<EntityId> = (1..=50).map(EntityId).collect();
     for id in &ids {
         let presented = Presented {
@@ -475,16 +452,9 @@ fn a_region_asks_once_about_all_players_that_its_checkpoint_does_not_know() {
         region.handle(Input::Present(Box::new(presented)), &mut fx);
     }
     (100..120).for_each(|n| region.tick(Tick(n), &mut fx));
-    let asked: Vec<Vec<EntityId>> = fx
-        .iter()
-        .filter_map(|effect| match effect {
-            Effect::Forward(NEXT, input) => match &**input {
-                Input::Claims(claims) => Some(claims.lives.iter().map(|c| c.id).collect()),
-                _ => None,
-            },
-            _ => None,
-        })
-        .collect();
+    let asked = claims_for(NEXT, &fx).into_iter();
+    let asked: Vec<Vec<EntityId>> =
+        asked.map(|claims| claims.lives.iter().map(|c| c.id).collect()).collect();
     assert_eq!(asked, [ids]);
 }
 
@@ -495,21 +465,18 @@ fn a_handoff_to_a_recovering_region_is_reported_under_its_epoch() {
     let (w, ..) = pair_of_players();
     let session = SessionId(5);
     let handoff = a_handoff(&w, session);
-    let (mut fx, epoch) = (Vec::new(), Epoch(9));
-    let nothing = RegionSnapshot::nothing(w.scene.id, NEXT, Epoch(8));
-    let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100, owners: Vec::new() };
-    let mut to = Region::recover(w.scene.clone(), NEXT, epoch, nothing, how, &mut fx).unwrap();
+    let (mut to, mut fx) = recover(&w.scene, nothing_of(&w.scene, NEXT), &[DEAD, NEXT], 100);
     to.tick(Tick(100), &mut fx);
     assert!(to.is_recovering(), "the region waits for answers");
     to.handle(Input::Handoff(handoff), &mut fx);
     (101..150).for_each(|n| to.tick(Tick(n), &mut fx));
     assert!(!to.is_recovering());
-    let told = fx.iter().filter_map(|effect| match effect {
-        Effect::Notice(to, Notice::Route { epoch, .. }) if *to == session => Some(*epoch),
+    let told = notices_for(session, &fx).into_iter().rev().find_map(|notice| match notice {
+        Notice::Route { epoch, .. } => Some(epoch),
         _ => None,
     });
     let has = to.acting_players().map(|player| player.epoch).last();
-    assert_eq!(told.collect::<Vec<_>>().pop(), has);
+    assert_eq!(told, has);
     assert!(has.is_some());
 }
 
@@ -520,7 +487,7 @@ fn a_handoff_by_a_former_owner_is_not_accepted() {
     let (w, ..) = pair_of_players();
     let handoff = a_handoff(&w, SessionId(5));
     let taken = |owners: Vec<(RegionId, Epoch)>| {
-        let nothing = RegionSnapshot::nothing(w.scene.id, NEXT, Epoch(8));
+        let nothing = nothing_of(&w.scene, NEXT);
         let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners };
         let scene = w.scene.clone();
         let mut to = Region::recover(scene, NEXT, Epoch(9), nothing, how, &mut Vec::new()).unwrap();
@@ -544,22 +511,18 @@ fn a_player_handed_to_a_dead_region_that_left_unclaimed_stays_away() {
     let (w, ..) = pair_of_players();
     let handoff = *a_handoff(&w, SessionId(5));
     let stays = |leaves: bool| {
-        let nothing = RegionSnapshot::nothing(w.scene.id, NEXT, Epoch(8));
-        let how = Recovery { ask: vec![DEAD], grace_ticks: 300, owners: Vec::new() };
-        let (scene, mut fx) = (w.scene.clone(), Vec::new());
-        let mut to = Region::recover(scene, NEXT, Epoch(9), nothing, how, &mut fx).unwrap();
-        let says = |to: &mut Region, answer: Option<Epoch>, tick: Tick| {
-            let (lives, handed) = (Vec::new(), vec![handoff.clone()]);
-            let claims = Claims { from: DEAD, answer, tick, lives, handed };
-            to.handle(Input::Claims(Box::new(claims)), &mut Vec::new());
+        let (mut to, mut fx) = recover(&w.scene, nothing_of(&w.scene, NEXT), &[DEAD], 300);
+        let says = |to: &mut Region, answer: Option<Epoch>, tick: u64| {
+            let claims = claims(DEAD, answer, tick, Vec::new(), vec![handoff.clone()]);
+            to.handle(claims, &mut Vec::new());
         };
-        says(&mut to, Some(Epoch(9)), Tick(99));
+        says(&mut to, Some(Epoch(9)), 99);
         if leaves {
             to.handle(Input::Leave(handoff.state.id), &mut fx);
         }
         (100..500).for_each(|n| to.tick(Tick(n), &mut fx));
         assert_eq!(to.counts().unclaimed, 0, "the player has left, or is unclaimed");
-        says(&mut to, None, Tick(499));
+        says(&mut to, None, 499);
         (500..520).for_each(|n| to.tick(Tick(n), &mut fx));
         to.find(handoff.state.id).is_none() && to.counts().unclaimed == 0
     };
@@ -574,14 +537,12 @@ fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     let mut region = Region::new(w.scene.clone(), DEAD).unwrap();
     region.tick(Tick(50), &mut Vec::new());
     for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
-        let player = newcomer(EntityId(id), Kind::PLAYER, Pos::ground(500, 500));
+        let player = Spawn::new(EntityId(id), Kind::PLAYER, Pos::ground(500, 500));
         let spawn = Spawn { session, ..player };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     let snapshot = region.checkpoint().expect("between two ticks");
-    let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
-    let mut fx = Vec::new();
-    let mut next = Region::recover(w.scene, DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
+    let (mut next, mut fx) = recover(&w.scene, snapshot, &[], 100);
     (51..70).for_each(|n| next.tick(Tick(n), &mut fx));
     let lives = [70, 71].map(|id| next.find(EntityId(id)).is_some());
     assert_eq!(lives, [false, true]);
@@ -600,25 +561,13 @@ fn a_restored_region_knows_what_it_handed_on_before_its_checkpoint() {
     }
     assert_eq!(w.acting_region(id), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
-    let (mut fx, third) = (Vec::new(), RegionId(7));
-    let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
-    let mut dead =
-        Region::recover(w.scene.clone(), DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
+    let third = RegionId(7);
+    let (mut dead, mut fx) = recover(&w.scene, snapshot, &[], 100);
     fx.clear();
     let old = Recovered { region: third, epoch: Epoch(8), holds: vec![(id, Epoch(1))] };
     dead.handle(Input::Recovered(Box::new(old)), &mut fx);
-    let lives = fx.iter().find_map(|effect| match effect {
-        Effect::Forward(to, input) if *to == third => match &**input {
-            Input::Claims(claims) => Some(claims.lives.clone()),
-            _ => None,
-        },
-        _ => None,
-    });
-    let lives = lives.expect("an answer");
-    assert_eq!(
-        lives.iter().map(|claim| (claim.id, claim.region)).collect::<Vec<_>>(),
-        [(id, NEXT)]
-    );
+    let lives = claims_for(third, &fx).remove(0).lives.into_iter();
+    assert_eq!(lives.map(|claim| (claim.id, claim.region)).collect::<Vec<_>>(), [(id, NEXT)]);
 }
 
 /// Found by simulation: a region restored without a checkpoint was handed a player again that had
@@ -632,20 +581,11 @@ fn a_question_about_an_arriving_player_is_answered_when_it_arrives() {
     let told = |under: Epoch, waits: u64| {
         let (mut region, mut fx) = (Region::new(w.scene.clone(), NEXT).unwrap(), Vec::new());
         let lives = vec![Claim { id, epoch: under, region: third }];
-        let (answer, tick, handed) = (None, Tick(99), Vec::new());
-        let claims = Claims { from: third, answer, tick, lives, handed };
-        region.handle(Input::Claims(Box::new(claims)), &mut fx);
+        region.handle(claims(third, None, 99, lives, Vec::new()), &mut fx);
         assert!(fx.is_empty(), "the region does not know the player");
         (100..=100 + waits).for_each(|n| region.tick(Tick(n), &mut Vec::new()));
         region.handle(Input::Handoff(handoff.clone()), &mut fx);
-        let said = |effect: Effect| match effect {
-            Effect::Forward(to, input) if to == third => match *input {
-                Input::Claims(claims) => Some(claims.lives),
-                _ => None,
-            },
-            _ => None,
-        };
-        fx.into_iter().find_map(said)
+        claims_for(third, &fx).into_iter().next().map(|claims| claims.lives)
     };
     let older = Epoch(handoff.epoch.0 - 1);
     let here = Claim { id, epoch: handoff.epoch, region: NEXT };
@@ -658,7 +598,7 @@ fn a_question_about_an_arriving_player_is_answered_when_it_arrives() {
 #[test]
 fn a_late_handoff_of_a_player_that_has_gone_on_is_not_taken() {
     let (w, ..) = pair_of_players();
-    let (session, number) = (SessionId(5), Seq(2));
+    let session = SessionId(5);
     let handoff = a_handoff(&w, session);
     let id = handoff.state.id;
     let (mut region, mut fx) = (Region::new(w.scene.clone(), NEXT).unwrap(), Vec::new());
@@ -670,8 +610,7 @@ fn a_late_handoff_of_a_player_that_has_gone_on_is_not_taken() {
         plane: Plane(0),
         pos: Pos::ground(500, 500),
     };
-    let (order, handle) = (Order::Teleport(to), Default::default());
-    region.handle(Input::Client { id, session, seq: number, order, handle }, &mut fx);
+    region.handle(ordered(id, session, 2, Order::Teleport(to)), &mut fx);
     (101..110).for_each(|n| region.tick(Tick(n * 11), &mut fx));
     let is_handed_on =
         |effect: &Effect| matches!(effect, Effect::Handoff(DEAD, on) if on.epoch > handoff.epoch);
@@ -703,7 +642,6 @@ fn a_player_that_left_is_not_handed_back_much_later() {
     let (w, ..) = pair_of_players();
     let came = a_handoff(&w, SessionId(5));
     let (id, session, epoch) = (came.state.id, SessionId(6), came.epoch.next());
-    let subject = came.state.subject;
     let (mut region, mut fx) = (Region::new(w.scene.clone(), NEXT).unwrap(), Vec::new());
     let go = |region: &mut Region, ticks: std::ops::Range<u64>| {
         ticks.for_each(|n| region.tick(Tick(n * 11), &mut Vec::new()));
@@ -711,21 +649,17 @@ fn a_player_that_left_is_not_handed_back_much_later() {
     };
     region.handle(Input::Handoff(came.clone()), &mut fx);
     assert!(go(&mut region, 10..15));
-    let (acked, asked, since_ms) = (Seq(0), NEXT, 9);
-    let purpose = ResumeFor::Play;
-    let resume = Resume { id, session, subject, acked, asked, since_ms, purpose };
+    let resume = Resume { subject: came.state.subject, ..resume_of(session, id, NEXT, 9) };
     region.handle(Input::Resume(resume), &mut fx);
     assert!(go(&mut region, 15..20));
     region.handle(Input::Leave(id), &mut fx);
     assert!(!go(&mut region, 20..80), "the player has left");
-    let again = |handed: Vec<Handoff>| {
-        let (from, answer, tick, lives) = (DEAD, None, Tick(900), Vec::new());
-        Input::Claims(Box::new(Claims { from, answer, tick, lives, handed }))
-    };
-    region.handle(again(vec![Handoff { epoch, ..*came.clone() }]), &mut fx);
+    let again =
+        |epoch| claims(DEAD, None, 900, Vec::new(), vec![Handoff { epoch, ..*came.clone() }]);
+    region.handle(again(epoch), &mut fx);
     assert!(!go(&mut region, 80..90));
     // A player that has come since is a different case.
-    region.handle(again(vec![Handoff { epoch: epoch.next(), ..*came }]), &mut fx);
+    region.handle(again(epoch.next()), &mut fx);
     assert!(go(&mut region, 90..100));
 }
 
@@ -737,27 +671,17 @@ fn a_restored_region_answers_a_resuming_client_only_for_itself() {
     let (id, session, third) = (EntityId(999), SessionId(5), RegionId(7));
     let ask = |region: &mut Region, ticks: std::ops::Range<u64>| {
         let mut fx = Vec::new();
-        let (subject, acked, asked, since_ms) = (whose(id), Seq(0), third, 1);
-        let purpose = ResumeFor::Play;
-        region.handle(
-            Input::Resume(Resume { id, session, subject, acked, asked, since_ms, purpose }),
-            &mut fx,
-        );
+        region.handle(Input::Resume(resume_of(session, id, third, 1)), &mut fx);
         ticks.for_each(|n| region.tick(Tick(n), &mut fx));
-        fx.into_iter().find_map(|effect| match effect {
-            Effect::Notice(to, Notice::Nowhere { asked }) if to == session => Some(asked),
+        notices_for(session, &fx).into_iter().find_map(|notice| match notice {
+            Notice::Nowhere { asked } => Some(asked),
             _ => None,
         })
     };
-    let mut fx = Vec::new();
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
-    let how = Recovery { ask: vec![NEXT], grace_ticks: 300, owners: Vec::new() };
-    let mut next =
-        Region::recover(w.scene.clone(), DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
+    let (mut next, mut fx) = recover(&w.scene, snapshot, &[NEXT], 300);
     assert_eq!(ask(&mut next, 100..110), None, "not before all answers have arrived");
-    let (from, answer, tick) = (NEXT, Some(Epoch(9)), Tick(99));
-    let claims = Claims { from, answer, tick, lives: Vec::new(), handed: Vec::new() };
-    next.handle(Input::Claims(Box::new(claims)), &mut fx);
+    next.handle(claims(NEXT, Some(Epoch(9)), 99, Vec::new(), Vec::new()), &mut fx);
     assert_eq!(ask(&mut next, 110..150), Some(DEAD));
     assert_eq!(ask(&mut Region::new(w.scene.clone(), NEXT).unwrap(), 1..2), Some(third));
 }
@@ -771,18 +695,16 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
     let beast = npc(&mut w, 3_100);
     assert_eq!(npc(&mut other, 3_100), beast);
     w.steps(2);
-    (0..2).for_each(|_| other.step());
+    other.steps(2);
     push(&mut w, DEAD, beast, 3_400);
     w.steps(3);
     assert_eq!(w.acting_region(beast), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
     let again = |known: Vec<Claim>| {
-        let (scene, mut fx) = (w.scene.clone(), Vec::new());
-        let how = Recovery { ask: vec![NEXT], grace_ticks: 300, owners: Vec::new() };
-        let mut next =
-            Region::recover(scene, DEAD, Epoch(9), snapshot.clone(), how, &mut fx).unwrap();
-        let asks = |fx: &Effect| matches!(fx, Effect::Forward(NEXT, input) if matches!(&**input, Input::Claims(claims) if claims.lives.iter().any(|c| c.id == beast)));
-        assert!(fx.iter().any(asks), "the region asks first");
+        let (mut next, mut fx) = recover(&w.scene, snapshot.clone(), &[NEXT], 300);
+        let knows = |lives: &[Claim]| lives.iter().any(|claim| claim.id == beast);
+        let asks = claims_for(NEXT, &fx).iter().any(|claims| knows(&claims.lives));
+        assert!(asks, "the region asks first");
         // Without an answer it resumes after a while, and stays in place until it has reported what
         // may be lost.
         let recovering = (100..140).take_while(|n| {
@@ -791,19 +713,12 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
         });
         assert!(recovering.count() > 1 && next.is_closed() && !next.may_freeze());
         for (answer, lives) in [(None, known), (Some(Epoch(9)), Vec::new())] {
-            let (from, tick, handed) = (NEXT, Tick(99), Vec::new());
-            let claims = Claims { from, answer, tick, lives, handed };
-            next.handle(Input::Claims(Box::new(claims)), &mut fx);
+            next.handle(claims(NEXT, answer, 99, lives, Vec::new()), &mut fx);
         }
         (140..180).for_each(|n| next.tick(Tick(n), &mut fx));
         assert!(next.may_freeze());
-        fx.into_iter().find_map(|effect| match effect {
-            Effect::Forward(NEXT, input) => match *input {
-                Input::Claims(claims) if !claims.handed.is_empty() => Some(Input::Claims(claims)),
-                _ => None,
-            },
-            _ => None,
-        })
+        let again = claims_for(NEXT, &fx).into_iter().find(|claims| !claims.handed.is_empty());
+        again.map(|claims| Input::Claims(Box::new(claims)))
     };
     let elsewhere = Claim { id: beast, epoch: Epoch(1 << 30), region: RegionId(7) };
     assert!(again(vec![elsewhere]).is_none(), "another region knows better");
@@ -820,9 +735,9 @@ fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
     assert_eq!(w.acting_region(beast), None);
     // A region that has not received it accepts it.
     other.tell(DEAD, Input::Leave(beast));
-    (0..3).for_each(|_| other.step());
+    other.steps(3);
     other.tell(NEXT, again);
-    (0..5).for_each(|_| other.step());
+    other.steps(5);
     assert_eq!(other.acting_region(beast), Some(NEXT));
     assert_eq!(other.regions[NEXT.0 as usize].find(beast).unwrap().pos, Pos::ground(3_400, 600));
 }

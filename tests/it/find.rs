@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::Rng;
 use crate::support::world::World;
+use crate::support::{Rng, small_scene};
 use purview::scene::spec::{KindSpec, LayerSpec};
 use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, SceneSpec};
 
@@ -14,16 +14,9 @@ fn world(seed: u64) -> World {
     let layer = |name: &str, patch_cm| LayerSpec::square(name, patch_cm);
     let kind = |name: &str, layer| KindSpec::new(name, layer);
     let spec = SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: SIDE,
-        region_lands_x: 1,
-        region_lands_z: 1,
         layers: vec![layer("common", PATCH[0]), layer("huge", PATCH[1])],
         kinds: vec![kind("player", 0), kind("dragon", 1)],
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((1, 1), SIDE, PATCH[0])
     };
     World::new(spec, seed)
 }
@@ -61,10 +54,8 @@ fn queries_find_the_matching_entities_and_no_others() {
         }
         for (id, t) in &w.truth {
             let found = w.regions[0].find(*id).expect("the entity lives here");
-            assert_eq!(
-                (found.pos, found.kind, found.plane, found.ghost),
-                (t.pos, t.kind, t.plane, false)
-            );
+            let is = (found.pos, found.kind, found.plane, found.ghost);
+            assert_eq!(is, (t.pos, t.kind, t.plane, false));
         }
         assert_eq!(w.regions[0].find(EntityId(9_999)), None);
     }

@@ -3,7 +3,6 @@
 //! back to its sender, and no message is lost or overtakes another one.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use actix::dev::SendError;
 use actix::fut::wrap_future;
@@ -17,6 +16,7 @@ use purview::scene::messages::Input;
 use purview::scene::{EntityId, RegionId};
 
 use crate::departing::{Elsewhere, HERE, region, tick};
+use crate::stage::until;
 
 /// Messages that wait for a region that is about to arrive, and for the new owner of one that has left.
 const WAITING: u64 = 65_536;
@@ -26,9 +26,6 @@ const MAILBOX: u64 = 16;
 
 /// Messages of the mailbox of a region's actor.
 const MAILBOX_OF_REGIONS: u64 = 16_384;
-
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 fn message(n: u64) -> ToRegion {
     ToRegion { input: Input::Leave(EntityId(n)), client: None }
@@ -49,14 +46,6 @@ fn fill(directory: &Directory, first: u64) -> u64 {
         Err(other) => panic!("there is such a region: {other:?}"),
     };
     (first..).find(is_full).unwrap()
-}
-
-async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "in vain: {what}");
-        actix_rt::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// The numbers of the messages that a region received.
@@ -96,7 +85,7 @@ fn reader() -> (Received, oneshot::Sender<()>, Recipient<ToRegion>) {
 }
 
 async fn assert_received(received: &Received, all: &[u64]) {
-    wait_until("all messages", || received.lock().unwrap().len() >= all.len()).await;
+    until("all messages", || received.lock().unwrap().len() >= all.len()).await;
     assert!(*received.lock().unwrap() == all, "each message once, and in order");
 }
 
@@ -110,7 +99,7 @@ fn a_full_mailbox_gives_messages_back_until_the_region_reads() {
         assert!((MAILBOX..MAILBOX + 3).contains(&refused), "{refused} messages found room");
         assert_eq!(fill(&directory, refused), refused, "there is still no room");
         read.send(()).unwrap();
-        wait_until("room", || received.lock().unwrap().len() as u64 == refused).await;
+        until("room", || received.lock().unwrap().len() as u64 == refused).await;
         directory.send_from_peer(HERE, message(refused)).unwrap();
         assert_received(&received, &(0..=refused).collect::<Vec<_>>()).await;
     });
@@ -175,10 +164,10 @@ fn a_region_that_has_left_gives_messages_back_while_too_many_wait_for_its_new_ow
         let room = WAITING + MAILBOX_OF_REGIONS + 3;
         assert!((WAITING..=room).contains(&sent), "{sent} messages found room");
         *elsewhere.is_full.lock().unwrap() = false;
-        wait_until("room", || directory.send_from_peer(HERE, message(sent)).is_ok()).await;
+        until("room", || directory.send_from_peer(HERE, message(sent)).is_ok()).await;
         let passed = || elsewhere.passed.lock().unwrap().len() as u64;
         // The first one is the mark of the region itself.
-        wait_until("all messages", || passed() == 1 + sent + 1).await;
+        until("all messages", || passed() == 1 + sent + 1).await;
         let passed = elsewhere.passed.lock().unwrap();
         let messages = passed.iter().filter_map(|passing| match passing {
             Passing::Message(msg) => Some(number(msg)),

@@ -73,15 +73,8 @@ fn act(text: impl Into<String>) -> Order {
 /// A world whose regions play.
 fn game(seed: u64) -> World {
     let mut w = World::new(spec(), seed);
-    for (n, region) in w.regions.iter_mut().enumerate() {
-        let mut next = (n as u64 + 1) * 1_000_000;
-        let ids = move || {
-            next += 1;
-            Some(EntityId(next))
-        };
-        let hunt = Hunt::default().make(&w.scene, region.id()).unwrap();
-        region.set_logic(hunt, Box::new(ids));
-    }
+    let scene = w.scene.clone();
+    w.set_logic(|region| Hunt::default().make(&scene, region).unwrap());
     w
 }
 

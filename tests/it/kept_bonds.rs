@@ -7,20 +7,18 @@ use purview::actor::directory::Directory;
 use purview::actor::messages::{InspectEntity, ToRegion};
 use purview::scene::inspect::InspectedEntity;
 use purview::scene::messages::{
-    Asker, Bond, Command, CommandId, Effect, Input, KeptBonds, NamedBond, Notice, Spawn,
+    Asker, Bond, Command, CommandId, Input, KeptBonds, NamedBond, Notice, Spawn,
 };
 use purview::scene::player::PlayerConfig;
-use purview::scene::region::Recovery;
 use purview::scene::spec::BondSpec;
 use purview::scene::{
-    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    EntityId, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
 };
-use purview::wire::PROTOCOL_VERSION;
-use purview::wire::client::{Hello, Resume};
+use purview::wire::client::Resume;
 
 use crate::own_state::join;
 use crate::stage::{Book, Stage, calm, nine_regions, play};
-use crate::support::newcomer;
+use crate::support::alone::{notices_for, recover};
 use crate::support::whose;
 
 fn scene(name: &str, kinds: &[&str]) -> SceneSpec {
@@ -35,12 +33,9 @@ fn stage(book: Arc<Book>) -> Stage {
 
 /// Logic sets the bonds of a player.
 async fn set(s: &mut Stage, id: EntityId, bonds: &[(u8, u64)]) {
-    let region = RegionId(s.whereabouts(id).await.0[0]);
     let bonds = bonds.iter().map(|(class, group)| Bond { class: *class, group: *group }).collect();
-    let input = Input::Bonds { id, bonds };
-    s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
-    s.tick().await;
-    s.tick().await;
+    s.give(id, Input::Bonds { id, bonds }).await;
+    s.ticks(2).await;
 }
 
 /// The bonds that count for a player where it is.
@@ -49,13 +44,6 @@ async fn bonds(s: &Stage, id: EntityId) -> Vec<(u8, u64)> {
     let found = s.regions[region as usize].addr.send(InspectEntity(id)).await.unwrap();
     let Some(InspectedEntity::Player(player)) = found else { panic!("{found:?}") };
     player.ties.bonds.iter().map(|bond| (bond.class, bond.group)).collect()
-}
-
-/// A teleport to another scene ends.
-async fn ticks(s: &mut Stage) {
-    for _ in 0..3 {
-        s.tick().await;
-    }
 }
 
 fn named(bonds: &[(&str, u64)]) -> Vec<NamedBond> {
@@ -72,26 +60,24 @@ fn bonds_last_over_logins_and_count_by_name_in_scenes_with_other_kinds() {
         assert_eq!(bonds(&s, id).await, [] as [(u8, u64); 0]);
         set(&mut s, id, &[(0, 5), (1, 7)]).await;
         s.leave(a).await;
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         assert_eq!(book.bonds("ann"), named(&[("couple", 5), ("party", 7)]));
 
         let a = join(&mut s, "city", Vec::new()).await;
         let id = s.clients[a].id();
         assert_eq!(bonds(&s, id).await, [(0, 5), (1, 7)]);
         s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
-        ticks(&mut s).await;
+        s.ticks(3).await;
         assert_eq!(bonds(&s, id).await, [(1, 5), (3, 7)]);
 
         // Both the cave's own bonds and those that only the cave has.
         set(&mut s, id, &[(0, 9), (3, 8)]).await;
         s.teleport(a, Some("city"), None, (1_000, 1_000)).await;
-        ticks(&mut s).await;
+        s.ticks(3).await;
         assert_eq!(bonds(&s, id).await, [(1, 8)]);
         set(&mut s, id, &[]).await;
         s.leave(a).await;
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         assert_eq!(book.bonds("ann"), named(&[("guild", 9)]));
         let a = join(&mut s, "cave", Vec::new()).await;
         assert_eq!(bonds(&s, s.clients[a].id()).await, [(0, 9)]);
@@ -104,8 +90,7 @@ async fn set_by_subject(s: &mut Stage, subject: &str, bonds: &[(&str, u64)]) {
     let command = Command::OfSubject(subject.into(), Box::new(command));
     let input = Input::command(CommandId { from: Asker::Process(0), number: 0 }, command);
     s.directory.region(RegionId(8)).unwrap().try_send(ToRegion { input, client: None }).unwrap();
-    ticks(s).await;
-    ticks(s).await;
+    s.ticks(6).await;
 }
 
 #[test]
@@ -119,7 +104,7 @@ fn bonds_are_set_by_subject_wherever_the_player_is_and_while_it_does_not_play() 
         set_by_subject(&mut s, "ann", &[("party", 4)]).await;
         assert_eq!(bonds(&s, s.clients[a].id()).await, [(1, 4)]);
         s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
-        ticks(&mut s).await;
+        s.ticks(3).await;
         set_by_subject(&mut s, "ann", &[("party", 5), ("couple", 6)]).await;
         let mut found = bonds(&s, s.clients[a].id()).await;
         found.sort_unstable();
@@ -127,7 +112,7 @@ fn bonds_are_set_by_subject_wherever_the_player_is_and_while_it_does_not_play() 
         let id = s.clients[a].id();
         set(&mut s, id, &[(0, 9), (1, 6)]).await;
         s.leave(a).await;
-        ticks(&mut s).await;
+        s.ticks(3).await;
         assert_eq!(book.bonds("ann"), named(&[("guild", 9), ("couple", 6)]));
 
         set_by_subject(&mut s, "ann", &[("party", 7)]).await;
@@ -158,7 +143,7 @@ fn sessions_know_the_bonds_of_their_players_and_report_them() {
         // A session that has found the player by a ticket reports no less.
         let b = s.connect(PlayerConfig { grace_period_ms: 60_000, ..calm() });
         let token = s.clients[a].here().ticket.clone().expect("a ticket").token;
-        s.say(b, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
+        s.hello(b, "ann").await;
         s.say(b, Resume { token, ack: Seq(s.clients[a].ack()) }).await;
         s.until("the player", |s| s.clients[b].in_world()).await;
         for x in [200, 300, 400] {
@@ -183,7 +168,7 @@ fn a_player_that_enters_again_has_the_bonds_that_logic_has_given_it_meanwhile() 
         session: Some(session),
         subject: whose(id),
         bonds: KeptBonds { named: named(&[("party", 1), ("guild", 2)]), ..KeptBonds::default() },
-        ..newcomer(id, Kind::PLAYER, Pos::ground(100, 100))
+        ..Spawn::new(id, Kind::PLAYER, Pos::ground(100, 100))
     };
     let enter = || Input::Enter(Box::new(spawn.clone()));
     let (mut region, mut fx) = (Region::new(scene.clone(), RegionId(0)).unwrap(), Vec::new());
@@ -192,13 +177,12 @@ fn a_player_that_enters_again_has_the_bonds_that_logic_has_given_it_meanwhile() 
     region.handle(Input::Bonds { id, bonds: vec![Bond { class: 0, group: 9 }] }, &mut fx);
     region.tick(Tick(2), &mut fx);
     let kept = region.checkpoint().expect("a closed tick");
-    let ask = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
-    let mut next = Region::recover(scene, RegionId(0), Epoch(9), kept, ask, &mut fx).unwrap();
+    let (mut next, mut fx) = recover(&scene, kept, &[], 100);
     fx.clear();
     next.handle(enter(), &mut fx);
     (3..9).for_each(|tick| next.tick(Tick(tick), &mut fx));
-    let told = fx.iter().find_map(|effect| match effect {
-        Effect::Notice(to, Notice::Bonds { bonds, .. }) if *to == session => Some(bonds.clone()),
+    let told = notices_for(session, &fx).into_iter().find_map(|notice| match notice {
+        Notice::Bonds { bonds, .. } => Some(bonds),
         _ => None,
     });
     let all = named(&[("couple", 9), ("guild", 2)]);

@@ -4,10 +4,12 @@ use purview::scene::properties::Properties;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support::alone::{handoffs, ordered};
 use crate::support::commands::order_of;
+use crate::support::session::neighbours_in;
+use crate::support::small_scene;
 use crate::support::whose;
 use crate::support::world::World;
-use crate::support::{newcomer, small_scene};
 use purview::scene::messages::{
     Bond, Destination, Effect, EntityAction, Input, Notice, Order, Spawn,
 };
@@ -29,7 +31,7 @@ fn alone() -> World {
 fn npc(id: u64, appearance: usize) -> Spawn {
     Spawn {
         properties: Properties::with_appearance(&vec![7; appearance]).unwrap(),
-        ..newcomer(EntityId(id), Kind(1), Pos::ground(100, 100))
+        ..Spawn::new(EntityId(id), Kind(1), Pos::ground(100, 100))
     }
 }
 
@@ -193,8 +195,7 @@ fn messages_for_an_entity_that_is_entering_wait_for_it() {
         w.tell(RegionId(0), order_of(id, order));
         players.push(id);
     }
-    w.step();
-    w.step();
+    w.steps(2);
     for id in players {
         assert_eq!(w.regions[0].find(id).unwrap().pos, Pos::ground(500, 500));
     }
@@ -210,17 +211,11 @@ fn inputs_between_two_scenes_have_no_effect() {
     let id = w.clients[&s].entity;
     let mut fx = Vec::new();
     for (seq, order) in [(1, Order::Teleport(to)), (2, Order::Move(Pos::ground(5, 5)))] {
-        w.regions[0].handle(
-            Input::Client { id, session: s, seq: Seq(seq), order, handle: Default::default() },
-            &mut fx,
-        );
+        w.regions[0].handle(ordered(id, s, seq, order), &mut fx);
     }
     w.regions[0].tick(Tick(w.tick.0 + 1), &mut fx);
-    let handoffs = fx.iter().filter_map(|e| match e {
-        Effect::Handoff(to, h) => Some((*to, h.state.pos, h.last_applied)),
-        _ => None,
-    });
-    assert_eq!(handoffs.collect::<Vec<_>>(), [(RegionId(77), pos, Seq(1))]);
+    let handed = handoffs(&fx).into_iter().map(|(to, h)| (to, h.state.pos, h.last_applied));
+    assert_eq!(handed.collect::<Vec<_>>(), [(RegionId(77), pos, Seq(1))]);
 }
 
 #[test]
@@ -243,15 +238,11 @@ fn empty_planes_leave_nothing_behind() {
 /// all of them, although it missed no batch.
 #[test]
 fn a_region_that_stood_still_is_mirrored_again() {
-    let mut w = World::new(scene(6_400, Visibility::Patches), 1);
-    w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
-    assert_eq!(w.links().len(), 1);
+    let (mut w, ..) = neighbours_in(World::new(scene(6_400, Visibility::Patches), 1));
     w.stopped = Some(RegionId(1));
-    (0..45).for_each(|_| w.step());
+    w.steps(45);
     w.stopped = None;
-    (0..6).for_each(|_| w.step());
+    w.steps(6);
     assert_eq!(w.links().len(), 1);
 }
 
@@ -262,13 +253,13 @@ fn an_entity_that_leaves_right_after_a_handoff_leaves_no_ghost() {
     for (from, to) in [(3_100, 3_400), (6_500, 6_250)] {
         let mut w = World::new(scene(9_600, Visibility::Patches), 1);
         let s = w.join(Plane(0), Pos::ground(from, 500), RangeSet::FULL);
-        (0..2).for_each(|_| w.step());
+        w.steps(2);
         let id = w.clients[&s].entity;
         w.walk(s, Pos::ground(to, 500));
         w.step();
         assert_eq!(w.handoffs, 1);
         w.leave(s);
-        (0..2).for_each(|_| w.step());
+        w.steps(2);
         assert!(w.regions.iter().all(|r| r.find(id).is_none()), "a ghost of {id} stays");
     }
 }

@@ -2,8 +2,6 @@
 //! logic hold them. They are seen, keep their bonds and change regions; a new login takes them over.
 
 use purview::actor::logins::Verdict;
-use purview::actor::messages::ToRegion;
-use purview::actor::player::FromSocket;
 use purview::scene::messages::{Input, Order, SetProperty};
 use purview::scene::player::{Comeback, Player, PlayerInput, Said, State};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
@@ -12,15 +10,13 @@ use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Visibility,
 };
 use purview::wire::CloseCode;
-use purview::wire::client::{Hello, Join};
-use purview::wire::{FirstProperty, PROTOCOL_VERSION};
+use purview::wire::client::Join;
 
-use crate::stage::{Book, Stage, Who, calm, nine_regions, play};
+use crate::stage::{self, Book, Stage, Who, calm, nine_regions, play};
 use crate::support::brute::Truth;
 use crate::support::commands::{hold_of, order_of};
 use crate::support::returning::Break;
-use crate::support::session::neighbours;
-use crate::support::session::{GRACE_PERIOD_MS, limits};
+use crate::support::session::{GRACE_PERIOD_MS, limits, neighbours};
 use crate::support::trial::scene;
 use crate::support::whose;
 use crate::support::world::{Client, World};
@@ -33,16 +29,9 @@ const GRACE_PERIOD: u64 = GRACE_PERIOD_MS as u64 / 100;
 fn pair_of_players(linger_ms: u32) -> (World, SessionId, SessionId) {
     let spec = SceneSpec { linger_ms, ..scene(Visibility::Patches, 60) };
     let (mut w, a, b) = neighbours(spec);
-    for (session, region) in [(a, HERE), (b, NEXT)] {
-        let id = w.clients[&session].entity;
-        w.tell(region, Input::Bonds { id, bonds: vec![bond()] });
-    }
+    [a, b].into_iter().for_each(|session| w.bond(session, &[Bond { class: 0, group: 7 }]));
     w.steps(2);
     (w, a, b)
-}
-
-fn bond() -> Bond {
-    Bond { class: 0, group: 7 }
 }
 
 fn couple() -> NamedBond {
@@ -57,6 +46,13 @@ fn leaves_after(w: &mut World, id: EntityId, most: u64) -> u64 {
             w.acting_region(id).is_none()
         })
         .unwrap_or(most)
+}
+
+/// Every region has a checkpoint as of now.
+fn checkpoint(w: &mut World) {
+    w.kills.checkpoint_every = 1;
+    w.steps(2);
+    w.kills.checkpoint_every = 0;
 }
 
 fn bonds_of(w: &World, region: RegionId, id: EntityId) -> Vec<NamedBond> {
@@ -163,9 +159,7 @@ fn a_lingering_player_of_a_dead_region_goes_on_and_leaves_in_time() {
     let (mut w, a, b) = pair_of_players(8_000);
     let id = w.clients[&a].entity;
     w.leave(a);
-    w.kills.checkpoint_every = 1;
-    w.steps(2);
-    w.kills.checkpoint_every = 0;
+    checkpoint(&mut w);
     w.kill(HERE, 5);
     w.steps(20);
     assert_eq!(bonds_of(&w, HERE, id), [couple()]);
@@ -178,9 +172,7 @@ fn a_held_player_whose_session_dies_with_its_region_goes_on_disconnected() {
     let (mut w, a, b) = pair_of_players(0);
     let id = w.clients[&a].entity;
     w.tell(HERE, hold_of(id, 30_000));
-    w.kills.checkpoint_every = 1;
-    w.steps(2);
-    w.kills.checkpoint_every = 0;
+    checkpoint(&mut w);
     w.break_off(a, Break::Lost);
     w.away.clear();
     w.kill(HERE, 5);
@@ -196,9 +188,7 @@ fn a_held_player_whose_session_dies_with_its_region_goes_on_disconnected() {
 fn the_leave_of_a_client_whose_region_recovers_counts_when_the_player_is_back() {
     let (mut w, a, _) = pair_of_players(6_000);
     let (id, session) = (w.clients[&a].entity, a);
-    w.kills.checkpoint_every = 1;
-    w.steps(2);
-    w.kills.checkpoint_every = 0;
+    checkpoint(&mut w);
     w.break_off(a, Break::Lost);
     w.away.clear();
     w.kill(HERE, 2);
@@ -274,7 +264,7 @@ fn a_kick_by_an_operator_ends_what_holds_a_player() {
 
 const GOLD: PropertyId = PropertyId(1);
 
-fn stage(linger_ms: u32) -> (Stage, std::sync::Arc<Book>) {
+fn meadow_and_cave(linger_ms: u32) -> (Stage, std::sync::Arc<Book>) {
     let mut spec = SceneSpec { linger_ms, ..nine_regions("meadow") };
     let gold = PropertySpec { persist: true, ..PropertySpec::new(GOLD.0, "gold") };
     spec.kinds[0].properties.push(gold);
@@ -285,16 +275,14 @@ fn stage(linger_ms: u32) -> (Stage, std::sync::Arc<Book>) {
 
 async fn enter(s: &mut Stage, token: &str, scene: &str, (x, z): (i32, i32)) -> Who {
     let who = s.connect(calm());
-    s.say(who, Hello { version: PROTOCOL_VERSION, token: token.into(), crowd: false }).await;
-    let properties = vec![FirstProperty::appearance(b"a look").unwrap()];
-    let (plane, pos, sight) = (Some(Plane(0)), Some(Pos::ground(x, z)), None);
-    s.say(who, Join { scene: scene.into(), plane, pos, sight, properties, view_cap: 0 }).await;
+    s.hello(who, token).await;
+    let (plane, pos) = (Some(Plane(0)), Some(Pos::ground(x, z)));
+    s.say(who, Join { plane, pos, ..stage::join(scene) }).await;
     who
 }
 
 async fn tell(s: &mut Stage, id: EntityId, input: Input) {
-    let region = RegionId(s.whereabouts(id).await.0[0]);
-    s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
+    s.give(id, input).await;
     s.tick().await;
 }
 
@@ -309,7 +297,7 @@ fn stored(book: &Book) -> Option<i64> {
 #[test]
 fn a_held_player_that_leaves_can_be_hit_and_is_stored_when_its_time_is_over() {
     play(async || {
-        let (mut s, book) = stage(0);
+        let (mut s, book) = meadow_and_cave(0);
         let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
         let b = enter(&mut s, "bob", "meadow", (150, 100)).await;
         s.rest().await;
@@ -317,8 +305,7 @@ fn a_held_player_that_leaves_can_be_hit_and_is_stored_when_its_time_is_over() {
         tell(&mut s, id, gold_is(id, 100)).await;
         tell(&mut s, id, hold_of(id, 2_000)).await;
         s.leave(a).await;
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         assert_eq!(s.clients[a].closed, Some(CloseCode::Normal), "the client is told at once");
         assert!(s.clients[a].parted);
         tell(&mut s, id, gold_is(id, 40)).await;
@@ -328,9 +315,7 @@ fn a_held_player_that_leaves_can_be_hit_and_is_stored_when_its_time_is_over() {
         assert_eq!(told.map(|update| update.value.read().unwrap()), Some(40_i64));
         assert!(s.clients[b].shown.contains_key(&id));
         assert_eq!(book.holder("ann"), Some(id), "it holds its record until it has left");
-        for _ in 0..20 {
-            s.tick().await;
-        }
+        s.ticks(20).await;
         assert!(!s.clients[b].shown.contains_key(&id), "its time is over");
         assert_eq!((stored(&book), book.holder("ann")), (Some(40), None));
     });
@@ -339,7 +324,7 @@ fn a_held_player_that_leaves_can_be_hit_and_is_stored_when_its_time_is_over() {
 #[test]
 fn a_login_to_another_scene_takes_over_the_player_that_lingers() {
     play(async || {
-        let (mut s, book) = stage(60_000);
+        let (mut s, book) = meadow_and_cave(60_000);
         let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
         s.rest().await;
         let id = s.clients[a].id();
@@ -347,9 +332,7 @@ fn a_login_to_another_scene_takes_over_the_player_that_lingers() {
         s.walk(a, 130, 100).await;
         s.tick().await;
         s.leave(a).await;
-        for _ in 0..5 {
-            s.tick().await;
-        }
+        s.ticks(5).await;
         assert_eq!(s.places(0), [], "it has no place in a line");
         let again = enter(&mut s, "ann", "cave", (300, 300)).await;
         s.clients[again].seq = 1;
@@ -377,19 +360,17 @@ fn a_login_to_another_scene_takes_over_the_player_that_lingers() {
 fn a_player_that_is_kicked_does_not_linger() {
     play(async || {
         for has_left in [false, true] {
-            let (mut s, book) = stage(60_000);
+            let (mut s, book) = meadow_and_cave(60_000);
             let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
             s.rest().await;
             if has_left {
-                s.tell(a, FromSocket::Gone).await;
-                s.clients[a].parted = true;
+                s.cut(a).await;
                 s.tick().await;
             }
             let id = s.clients[a].id();
             assert_eq!(s.whereabouts(id).await.0.len(), 1);
             s.clients[a].addr.send(Verdict::Kicked).await.expect("the session is there");
-            s.tick().await;
-            s.tick().await;
+            s.ticks(2).await;
             assert_eq!(s.whereabouts(id).await.0, [0_u32; 0], "{has_left}");
             assert_eq!(book.holder("ann"), None);
         }

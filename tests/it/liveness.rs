@@ -13,7 +13,7 @@ use crate::support::safety::NEWS_TICKS;
 use crate::support::small_scene;
 use crate::support::world::World;
 use crate::support::{Rng, say_how_to_replay, seeds, seeds_are_given};
-use purview::scene::messages::{Bond, Input};
+use purview::scene::messages::Bond;
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, SceneId, SceneSpec, SessionId, Visibility,
 };
@@ -108,10 +108,8 @@ impl Fault {
             }
             Fault::TeleportOut => w.teleport_to(who, SceneId(1), Plane(0), Pos::ground(100, 100)),
             Fault::Bonds => {
-                let bonds = &mut w.truth.get_mut(&id).unwrap().bonds;
-                *bonds = if bonds.is_empty() { vec![PARTY] } else { Vec::new() };
-                let bonds = bonds.clone();
-                w.tell(region, Input::Bonds { id, bonds });
+                let alone = w.truth[&id].bonds.is_empty();
+                w.bond(who, if alone { &[PARTY] } else { &[] });
             }
         }
         true
@@ -151,11 +149,7 @@ impl Drill {
                 w.join(Plane(0), at, RangeSet::FULL)
             })
             .collect::<Vec<_>>();
-        for s in &sessions[..2] {
-            let (id, region) = (w.clients[s].entity, w.clients[s].region);
-            w.truth.get_mut(&id).unwrap().bonds = vec![PARTY];
-            w.tell(region, Input::Bonds { id, bonds: vec![PARTY] });
-        }
+        sessions[..2].iter().for_each(|session| w.bond(*session, &[PARTY]));
         let struck = Rc::new(RefCell::new(0));
         for (fault, who, step) in plan.iter().copied() {
             let (struck, session) = (struck.clone(), sessions[who % players]);
@@ -191,15 +185,14 @@ impl Drill {
     /// No player moves any more, and all consequences have been noticed.
     fn rest(&mut self) {
         let ticks = if self.crashes { NEWS_TICKS } else { CALM };
-        (0..ticks).for_each(|_| self.w.step());
+        self.w.steps(ticks);
         // Bonds set by the logic may have been lost with a region: set them again.
-        for c in self.w.clients.values().map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
-            let bonds = self.w.truth[&c.0].bonds.clone();
-            self.w.tell(c.1, Input::Bonds { id: c.0, bonds });
+        for session in self.w.clients.keys().copied().collect::<Vec<_>>() {
+            self.w.tell_bonds(session);
         }
-        (0..3).for_each(|_| self.w.step());
+        self.w.steps(3);
         let before = self.w.view_messages;
-        (0..2).for_each(|_| self.w.step());
+        self.w.steps(2);
         assert_eq!(self.w.view_messages, before, "negotiation goes on although no player moves");
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::Rng;
 use crate::support::small_scene;
 use crate::support::world::World;
-use purview::scene::messages::{Crowd, EntityAction, Order, Speaker};
+use purview::scene::messages::{Crowd, EntityAction, Order};
 use purview::scene::pace::BURST_MS;
 use purview::scene::spec::{CrowdSpec, PaceSpec, Rates, UpdateError};
 use purview::scene::{Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Tick};
@@ -106,7 +106,7 @@ fn a_crowd_is_the_players_nearest_to_the_patch_once_a_second() {
 fn standing_players_are_told_every_second_exactly() {
     let (mut w, mut rng) = (World::new(crowded(4, 500), 5), Rng::new(6));
     join_many(&mut w, 30, &mut rng);
-    (0..41).for_each(|_| w.step());
+    w.steps(41);
     for c in w.clients.values() {
         let ticks: Vec<u64> = c.crowds.iter().map(|(Tick(tick), _)| *tick).collect();
         assert!(ticks.len() >= 4 && ticks.windows(2).all(|two| two[1] - two[0] == 10), "{ticks:?}");
@@ -120,7 +120,7 @@ fn crowds_reach_across_borders_as_far_as_views() {
     let sessions = join_many(&mut w, 60, &mut rng);
     (0..40).for_each(|_| walk_about(&mut w, &sessions, &mut rng, 60));
     assert!(w.handoffs > 0);
-    (0..12).for_each(|_| w.step());
+    w.steps(12);
     for c in w.clients.values() {
         let me = &w.truth[&c.entity];
         let (tick, crowd) = c.crowds.last().expect("a crowd within a second");
@@ -141,7 +141,7 @@ fn crowds_are_of_the_heights_that_a_viewer_could_see() {
             w.join(Plane(0), pos, RangeSet::FULL);
         }
     }
-    (0..14).for_each(|_| w.step());
+    w.steps(14);
     let mut left_out = 0;
     for c in w.clients.values() {
         let me = &w.truth[&c.entity];
@@ -156,7 +156,7 @@ fn crowds_are_of_the_heights_that_a_viewer_could_see() {
 fn a_scene_without_crowds_tells_none() {
     let (mut w, mut rng) = (World::new(scene(4), 9), Rng::new(10));
     join_many(&mut w, 20, &mut rng);
-    (0..30).for_each(|_| w.step());
+    w.steps(30);
     assert!(w.clients.values().all(|c| c.crowds.is_empty()));
 }
 
@@ -221,7 +221,7 @@ fn under_a_budget_far_entities_are_told_less_often_and_all_at_last() {
     }
     let [near, far] = ages.map(|(sum, count)| sum as f64 / f64::from(count));
     assert!(far > near * 1.3, "{near:.1} ticks near, {far:.1} ticks far");
-    (0..150).for_each(|_| w.step());
+    w.steps(150);
     for c in w.clients.values() {
         for (id, (pos, _)) in &c.shown {
             assert_eq!(*pos, w.truth[id].pos, "{}: {id}", c.entity);
@@ -238,12 +238,11 @@ fn moves_beside_a_shouter(spec: &SceneSpec, acts: u32, bytes: usize) -> (u64, us
     let viewer = w.join(Plane(0), at(0, 0), RangeSet::FULL);
     let shouter = w.join(Plane(0), at(100, 0), RangeSet::FULL);
     let walkers = [1, 2, 3, 4].map(|i| w.join(Plane(0), at(100 * i, 200), RangeSet::FULL));
-    (0..30).for_each(|_| w.step());
+    w.steps(30);
     let before = w.clients[&viewer].updates;
     for tick in 0..100 {
         for _ in 0..acts {
-            let (payload, aim, by) = (vec![7; bytes].into(), None, Speaker::Client);
-            w.order(shouter, Order::Act(EntityAction { payload, aim, by }));
+            w.order(shouter, Order::Act(EntityAction::new(vec![7; bytes])));
         }
         for (i, session) in walkers.iter().enumerate() {
             // Each turns in every tick.
@@ -285,8 +284,7 @@ fn a_client_has_one_pace_on_both_sides_of_a_border() {
     let shouter = w.join(Plane(0), Pos::ground(6_300, 5_000), RangeSet::FULL);
     let shout = |w: &mut World, times: u32| {
         for _ in 0..times {
-            let (payload, aim, by) = (vec![7; 10].into(), None, Speaker::Client);
-            w.order(shouter, Order::Act(EntityAction { payload, aim, by }));
+            w.order(shouter, Order::Act(EntityAction::new(vec![7; 10])));
         }
     };
     w.step();
@@ -301,7 +299,7 @@ fn a_client_has_one_pace_on_both_sides_of_a_border() {
     assert_eq!(w.clients[&shouter].refusals.len(), 0);
     // Two in a tick since then, and no more.
     shout(&mut w, 30);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     let refused = w.clients[&shouter].refusals.len();
     assert!((15..=25).contains(&refused), "{refused} of 30");
 }

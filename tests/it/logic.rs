@@ -12,8 +12,7 @@ use purview::scene::properties::{Properties, PropertyId, PropertyRefusal, Proper
 use purview::scene::region::{Commands, GameLogic};
 use purview::scene::spec::{KindSpec, WatchSpec};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
-    Visibility,
+    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, Visibility,
 };
 
 use crate::support::Rng;
@@ -59,14 +58,7 @@ pub fn spec() -> SceneSpec {
 pub fn world(spec: SceneSpec, seed: u64, act: impl Fn() -> Act) -> (World, Events) {
     let mut w = World::new(spec, seed);
     let events = Events::default();
-    for (n, region) in w.regions.iter_mut().enumerate() {
-        let mut next = (n as u64 + 1) * 1_000_000;
-        let ids = move || {
-            next += 1;
-            Some(EntityId(next))
-        };
-        region.set_logic(Box::new(Logic { events: events.clone(), act: act() }), Box::new(ids));
-    }
+    w.set_logic(|_| Box::new(Logic { events: events.clone(), act: act() }));
     (w, events)
 }
 
@@ -80,8 +72,7 @@ pub fn take(events: &Events) -> Vec<(RegionId, LogicEvent)> {
 }
 
 pub fn region_of(w: &World, id: EntityId) -> RegionId {
-    let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
-    w.regions.iter().find(lives).expect("it lives somewhere").id()
+    w.home_id(id).expect("it lives somewhere")
 }
 
 fn order(w: &mut World, id: EntityId, order: Order) {
@@ -89,9 +80,21 @@ fn order(w: &mut World, id: EntityId, order: Order) {
     w.tell(region, order_of(id, order));
 }
 
-pub fn player(w: &mut World, x: i32, z: i32) -> (SessionId, EntityId) {
-    let session = w.join(Plane(0), Pos::ground(x, z), RangeSet::FULL);
-    (session, w.clients[&session].entity)
+/// A random place of the scene.
+pub fn somewhere(w: &World, rng: &mut Rng) -> Pos {
+    let (width, depth) = (w.scene.spec.width_cm as usize, w.scene.spec.depth_cm as usize);
+    Pos::ground(rng.below(width) as i32, rng.below(depth) as i32)
+}
+
+/// Each entity goes by less than `most` along each axis, within the scene, and the tick passes.
+pub fn wander(w: &mut World, rng: &mut Rng, places: &mut BTreeMap<EntityId, Pos>, most: i32) {
+    let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
+    for (id, at) in places {
+        let mut step = |c: i32, side: i32| (c + rng.range(-most, most)).clamp(0, side - 1);
+        *at = Pos::ground(step(at.x, width), step(at.z, depth));
+        w.order_by_logic(*id, Order::Move(*at));
+    }
+    w.step();
 }
 
 #[test]
@@ -101,9 +104,9 @@ fn logic_is_told_of_all_that_comes_acts_and_goes() {
     let started = take(&events);
     assert_eq!(started.len(), w.regions.len());
     assert!(started.iter().all(|(_, e)| matches!(e, LogicEvent::Started { .. })));
-    let (session, id) = player(&mut w, 200, 200);
+    let (session, id) = w.player(200, 200);
     let monster = w.spawn(MONSTER, Plane(0), Pos::ground(2_000, 200), RangeSet::FULL, None);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     let here = RegionId(0);
     let entered = |id, cause| (here, LogicEvent::Entered { id, cause });
     assert_eq!(
@@ -120,7 +123,7 @@ fn logic_is_told_of_all_that_comes_acts_and_goes() {
     };
     assert_eq!(take(&events), [(here, acted)], "in the same tick");
     w.leave(session);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let place = (Plane(0), Pos::ground(200, 200));
     let left = LogicEvent::Left { id, kind: Kind::PLAYER, place, cause: LeaveCause::Left };
     assert_eq!(take(&events), [(here, left)]);
@@ -142,9 +145,9 @@ fn a_property_that_answers_an_action_is_seen_in_the_same_tick() {
         })
     };
     let (mut w, _) = world(spec(), 1, answer);
-    let (session, _) = player(&mut w, 200, 200);
+    let (session, _) = w.player(200, 200);
     let monster = w.spawn(MONSTER, Plane(0), Pos::ground(300, 300), RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_eq!(w.clients[&session].told.value(monster, HP.0), None);
     w.order(session, Order::Act(EntityAction::new(&b"hit"[..])));
     w.step();
@@ -171,15 +174,15 @@ fn what_logic_creates_is_shown_and_what_it_removes_is_not() {
         })
     };
     let (mut w, events) = world(spec(), 1, once);
-    let (session, _) = player(&mut w, 200, 200);
-    (0..3).for_each(|_| w.step());
+    let (session, _) = w.player(200, 200);
+    w.steps(3);
     let id = EntityId(1_000_001);
     assert!(w.clients[&session].shown.contains_key(&id));
     let told = take(&events);
     let spawned = LogicEvent::Entered { id, cause: EnterCause::Spawned };
     assert!(told.contains(&(RegionId(0), spawned)), "{told:?}");
     w.order(session, Order::Act(EntityAction::new(&b"go"[..])));
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     assert!(!w.clients[&session].shown.contains_key(&id));
     let told = take(&events);
     let causes = told.iter().filter_map(|(_, e)| match e {
@@ -220,10 +223,10 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
     let (mut w, events) =
         world(SceneSpec { region_lands_x: 8, region_lands_z: 8, ..spec() }, 1, wrong);
     w.regions.truncate(1);
-    let (_, id) = player(&mut w, 200, 200);
+    let (_, id) = w.player(200, 200);
     let monster = w.spawn(MONSTER, Plane(0), Pos::ground(300, 300), RangeSet::FULL, None);
     assert_eq!((id, monster), (EntityId(1), EntityId(2)));
-    (0..30).for_each(|_| w.step());
+    w.steps(30);
     let mut refused: Vec<_> = take(&events)
         .into_iter()
         .filter_map(|(_, event)| match event {
@@ -287,13 +290,10 @@ fn watch_for(seed: u64, ticks: usize, height_cm: Option<i32>) -> (usize, u64) {
     let (mut w, events) = world(SceneSpec { height_cm, ..spec() }, seed, nothing);
     let mut rng = Rng::new(seed);
     let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
-    let somewhere = |rng: &mut Rng| {
-        Pos::ground(rng.below(width as usize) as i32, rng.below(depth as usize) as i32)
-    };
     let mut brute = BruteForce { height_cm, ..BruteForce::default() };
     let (mut monsters, mut players) = (Vec::new(), Vec::new());
     for n in 0..30 {
-        let (plane, pos) = (Plane(0), somewhere(&mut rng));
+        let (plane, pos) = (Plane(0), somewhere(&w, &mut rng));
         let id = if n % 3 == 0 {
             let id = w.spawn(MONSTER, plane, pos, RangeSet::FULL, None);
             monsters.push(id);
@@ -306,7 +306,7 @@ fn watch_for(seed: u64, ticks: usize, height_cm: Option<i32>) -> (usize, u64) {
         brute.places.insert(id, (plane, pos));
     }
     // Regions that have just begun know no ghosts of their first tick.
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     brute.tick(&monsters, &players);
     let all: Vec<EntityId> = brute.places.keys().copied().collect();
     for tick in 0..ticks {
@@ -373,7 +373,7 @@ fn an_entity_that_goes_to_another_region_leaves_one_logic_and_enters_the_other()
     let start = region_of(&w, monster);
     let far = Pos::ground(w.scene.spec.width_cm - 100, 100);
     order(&mut w, monster, Order::Move(far));
-    (0..4).for_each(|_| w.step());
+    w.steps(4);
     let to = w.owner_of(SceneId(0), Plane(0), far);
     assert_ne!(start, to);
     let mut left_in = None;

@@ -3,7 +3,7 @@
 
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::{Weather, World};
-use crate::support::{say_how_to_replay, seeds};
+use crate::support::{Replay, seeds};
 use bytes::Bytes;
 use purview::scene::messages::{
     Bond, GroupMessage, Input, MAX_MESSAGE_BYTES, MessageId, MessageKind, NamedBond, Recipients,
@@ -36,10 +36,9 @@ fn numbers(w: &World, session: SessionId, kind: MessageKind) -> Vec<u64> {
 const PARTY: Bond = Bond { class: 1, group: 77 };
 
 fn bonded(w: &mut World, x: i32, z: i32, bonds: &[Bond]) -> SessionId {
-    let session = w.join(Plane(0), Pos::ground(x, z), RangeSet::FULL);
+    let (session, _) = w.player(x, z);
     w.step();
-    let (id, region) = (w.clients[&session].entity, w.clients[&session].region);
-    w.tell(region, Input::Bonds { id, bonds: bonds.to_vec() });
+    w.bond(session, bonds);
     session
 }
 
@@ -50,20 +49,14 @@ fn walk_and_talk(seed: u64, visibility: Visibility, restless: u64) -> u64 {
     let members: Vec<_> =
         (0..6).map(|i| bonded(&mut t.w, 3_000 + 200 * i, 3_100, &[PARTY])).collect();
     let stranger = bonded(&mut t.w, 3_100, 3_300, &[Bond { group: 78, ..PARTY }]);
-    (0..2).for_each(|_| t.w.step());
+    t.w.steps(2);
     t.w.weather = Weather { skip: 10, lose: 5, delay: 20, mute: 0 };
     t.w.restless = restless;
-    let number_of = |i: u64| {
-        (
-            i,
-            if i.is_multiple_of(5) {
-                Recipients::Scene(SceneId(0))
-            } else {
-                Recipients::Bond(NamedBond::new("party", PARTY.group))
-            },
-        )
-    };
-    for (number, to) in (1..=100).map(number_of) {
+    for number in 1..=100_u64 {
+        let to = match number.is_multiple_of(5) {
+            true => Recipients::Scene(SceneId(0)),
+            false => Recipients::Bond(NamedBond::new("party", PARTY.group)),
+        };
         tell_group(&mut t.w, number, to);
         for session in members.iter().chain([&stranger]) {
             t.stroll(*session);
@@ -71,7 +64,7 @@ fn walk_and_talk(seed: u64, visibility: Visibility, restless: u64) -> u64 {
         t.w.step();
     }
     (t.w.weather, t.w.restless) = (Weather::default(), 0);
-    (0..40).for_each(|_| t.w.step());
+    t.w.steps(40);
     let all = |announced: bool| (1..=100).filter(move |i: &u64| i.is_multiple_of(5) == announced);
     for session in &members {
         let got = numbers(&t.w, *session, MessageKind::Bond);
@@ -87,14 +80,8 @@ fn walk_and_talk(seed: u64, visibility: Visibility, restless: u64) -> u64 {
 fn every_seed(visibility: Visibility, restless: u64) {
     let mut handoffs = 0;
     for seed in seeds(12) {
-        let run = || walk_and_talk(seed, visibility, restless);
-        match std::panic::catch_unwind(run) {
-            Ok(count) => handoffs += count,
-            Err(why) => {
-                say_how_to_replay("messages", seed);
-                std::panic::resume_unwind(why);
-            }
-        }
+        let _replay = Replay("messages", seed);
+        handoffs += walk_and_talk(seed, visibility, restless);
     }
     assert!(handoffs > 20, "{handoffs} handoffs");
 }
@@ -124,17 +111,17 @@ fn a_message_for_one_player_follows_it_and_waits_while_its_client_is_held() {
     tell(&mut w, 1);
     w.walk(session, Pos::ground(3_330, 3_000));
     w.step();
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     assert_eq!(w.handoffs, 1);
     // The old owner passes it on.
     tell(&mut w, 2);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_eq!(numbers(&w, session, MessageKind::Tell), [1, 2]);
     let new = w.clients[&session].region;
     w.tell(new, Input::Hold { id, session });
     w.step();
     (3..=5).for_each(|n| tell(&mut w, n));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_eq!(numbers(&w, session, MessageKind::Tell), [1, 2]);
     w.tell(new, Input::Release { id, session });
     w.step();
@@ -147,7 +134,7 @@ fn an_announcement_reaches_its_plane_alone_and_one_that_is_too_long_nobody() {
     let mut w = World::new(scene(Visibility::Patches, 20), 1);
     let here = w.join(Plane(0), Pos::ground(3_000, 3_000), RangeSet::FULL);
     let there = w.join(Plane(1), Pos::ground(9_000, 3_000), RangeSet::FULL);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     tell_group(&mut w, 1, Recipients::Plane(SceneId(0), Plane(1)));
     tell_group(&mut w, 2, Recipients::Scene(SceneId(0)));
     tell_group(&mut w, 2, Recipients::Scene(SceneId(0)));
@@ -156,7 +143,7 @@ fn an_announcement_reaches_its_plane_alone_and_one_that_is_too_long_nobody() {
     let payload = Bytes::from(vec![b'9'; MAX_MESSAGE_BYTES + 1]);
     let long = GroupMessage { id, to: Recipients::Scene(SceneId(0)), payload, sent_ms: now_ms(&w) };
     (0..9).for_each(|region| w.tell(RegionId(region), Input::Group(Box::new(long.clone()))));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_eq!(numbers(&w, here, MessageKind::Announcement), [2]);
     assert_eq!(numbers(&w, there, MessageKind::Announcement), [1, 2]);
 }

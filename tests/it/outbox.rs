@@ -6,11 +6,12 @@ use purview::scene::messages::{
     After, Asker, Command, CommandError, CommandId, CommandResult, Effect, EntityAction, Input,
     LogicEvent, Mark, Order, SentCommand, Speaker,
 };
-use purview::scene::region::{Commands, GameLogic, Recovery};
+use purview::scene::region::{Commands, GameLogic};
 use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId};
 use purview::scene::{SceneSpec, Tick, Visibility};
 
 use crate::support::Rng;
+use crate::support::alone::{forwarded, recover};
 use crate::support::seeds;
 use crate::support::trial::scene;
 use crate::support::world::World;
@@ -21,7 +22,6 @@ const MONSTER: Kind = Kind(1);
 struct Shared {
     /// Commands for the next call of the logic of region 0, and whether each is held.
     post: Vec<(Command, bool)>,
-    /// The actions of logic.
     acts: Vec<u8>,
     ends: Vec<Option<CommandError>>,
 }
@@ -105,7 +105,7 @@ fn each_entry_is_taken_once_and_in_order_wherever_its_entity_walks() {
         let (mut w, shared) = world(seed);
         let mut rng = Rng::new(seed);
         let id = w.spawn(MONSTER, Plane(0), Pos::ground(200, 200), RangeSet::FULL, None);
-        (0..2).for_each(|_| w.step());
+        w.steps(2);
         let mut last_home = home(&w, id);
         for turn in 0..400 {
             let known = shared.lock().unwrap().acts.len() as u64;
@@ -144,11 +144,8 @@ fn each_entry_is_taken_once_and_in_order_wherever_its_entity_walks() {
 
 /// What a region tells another one of entries.
 fn outcomes(fx: &[Effect]) -> Vec<CommandResult> {
-    let told = fx.iter().filter_map(|effect| match effect {
-        Effect::Forward(SOURCE, input) => match **input {
-            Input::CommandResult(result) => Some(result),
-            _ => None,
-        },
+    let told = forwarded(SOURCE, fx).into_iter().filter_map(|input| match input {
+        Input::CommandResult(result) => Some(result),
         _ => None,
     });
     told.collect()
@@ -160,7 +157,7 @@ fn that_an_entry_is_done_is_told_when_it_is_saved_and_again_when_it_comes_again(
     w.regions.truncate(1);
     give_logic(&mut w.regions[0], &Arc::default());
     let id = w.spawn(MONSTER, Plane(0), Pos::ground(200, 200), RangeSet::FULL, None);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     let (mut fx, tick) = (Vec::new(), w.tick);
     let region = &mut w.regions[0];
     region.set_durable(tick);
@@ -197,22 +194,21 @@ fn what_was_taken_and_what_waits_goes_with_checkpoints_and_moves() {
     let (mut w, shared) = world(1);
     let here = w.spawn(MONSTER, Plane(0), Pos::ground(200, 200), RangeSet::FULL, None);
     let there = w.spawn(MONSTER, Plane(0), BEYOND, RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let home = home(&w, there).expect("it lives");
     assert_ne!(home, RegionId(0));
     w.tell(RegionId(0), Input::Command(Box::new(entry(act(here, 1), 1, 0))));
     // It is held, and nothing is saved.
     w.regions[0].set_durable(w.tick);
     shared.lock().unwrap().post.push((act(there, 7), true));
-    (0..30).for_each(|_| w.step());
+    w.steps(30);
     assert_eq!((w.regions[0].outbox_len(), &shared.lock().unwrap().acts[..]), (1, &[1][..]));
     let mark = Mark { epoch: Epoch(5), number: 1 };
     assert_eq!(w.regions[0].last_taken(here, SOURCE), mark);
 
     let kept = w.regions[0].checkpoint().expect("the tick is over");
-    let how = Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() };
-    let (scene, epoch, mut fx) = (w.scene.clone(), Epoch(9), Vec::new());
-    let recovered = Region::recover(scene.clone(), RegionId(0), epoch, kept, how, &mut fx).unwrap();
+    let (scene, epoch) = (w.scene.clone(), Epoch(9));
+    let (recovered, mut fx) = recover(&scene, kept, &[], 10);
     assert_eq!((recovered.outbox_len(), recovered.last_taken(here, SOURCE)), (1, mark));
     assert_eq!(recovered.lost_since(), Some(w.tick));
     let empty = Region::new(scene.clone(), RegionId(0)).unwrap();
@@ -223,7 +219,7 @@ fn what_was_taken_and_what_waits_goes_with_checkpoints_and_moves() {
     give_logic(&mut moved, &shared);
     w.regions[0] = moved;
     // Where nothing is ever undone a held command leaves at once.
-    (0..40).for_each(|_| w.step());
+    w.steps(40);
     assert_eq!(shared.lock().unwrap().acts, [1, 7]);
     assert_eq!((w.regions[0].outbox_len(), shared.lock().unwrap().ends.clone()), (0, vec![None]));
 }

@@ -4,19 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use purview::actor::messages::ToRegion;
 use purview::actor::player_store::{KeptProperty, LastPosition};
 use purview::scene::messages::{Order, SetProperty};
 use purview::scene::movement::{ClientMs, Vector};
 use purview::scene::player::PlayerConfig;
 use purview::scene::properties::{Audience, PropertyId, PropertySpec, Value, Writer};
 use purview::scene::spec::{MoveSpec, Moves};
-use purview::scene::{EntityId, Facing, Plane, Pos, RegionId, SceneSpec};
+use purview::scene::{EntityId, Facing, Plane, Pos, SceneSpec};
 use purview::wire::client::movement::Form;
-use purview::wire::client::{Face, Hello, Join, Set, Walk};
-use purview::wire::{ErrorCode, FirstProperty, PROTOCOL_VERSION};
+use purview::wire::client::{Face, Join, Set, Walk};
+use purview::wire::{ErrorCode, FirstProperty};
 
-use crate::stage::{Book, Stage, Who, calm, nine_regions, play};
+use crate::stage::{self, Book, Stage, Who, calm, nine_regions, play};
 use crate::support::commands::order_of;
 
 /// Hit points are kept, and so are the stance, which the client sets, and the quest, which no client
@@ -40,14 +39,9 @@ fn text(text: &str) -> Value {
 /// The client of one subject joins, with a ticket by which it may come back.
 pub async fn join(s: &mut Stage, scene: &str, properties: Vec<FirstProperty>) -> Who {
     let who = s.connect(PlayerConfig { grace_period_ms: 60_000, ..calm() });
-    s.say(who, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
-    s.say(
-        who,
-        Join { scene: scene.into(), plane: None, pos: None, sight: None, properties, view_cap: 0 },
-    )
-    .await;
-    s.tick().await;
-    s.tick().await;
+    s.hello(who, "ann").await;
+    s.say(who, Join { properties, ..stage::join(scene) }).await;
+    s.ticks(2).await;
     who
 }
 
@@ -57,10 +51,12 @@ async fn set(s: &mut Stage, who: Who, id: u8, value: &str) {
 }
 
 async fn logic(s: &Stage, id: EntityId, order: Order) {
-    let region = RegionId(s.whereabouts(id).await.0[0]);
-    let input = order_of(id, order);
-    let address = s.directory.region(region).unwrap();
-    address.try_send(ToRegion { input, client: None }).unwrap();
+    s.give(id, order_of(id, order)).await;
+}
+
+/// Where a player was, which has no bonds.
+pub fn last_at(scene: &str, pos: Pos, properties: Vec<KeptProperty>) -> LastPosition {
+    LastPosition { scene: scene.into(), plane: Plane(0), pos, properties, bonds: Vec::new() }
 }
 
 fn order(id: u8, value: &str) -> Order {
@@ -123,8 +119,7 @@ fn a_join_with_what_its_client_may_not_set_is_refused_and_takes_no_place() {
             (of(2, &long), ErrorCode::ValueTooLong),
         ] {
             let who = join(&mut s, "meadow", properties).await;
-            let refused: Vec<_> = s.clients[who].refused.iter().map(|r| r.code).collect();
-            assert_eq!(refused, [code]);
+            assert_eq!(s.clients[who].codes(), [code]);
             assert_eq!(s.places(0), []);
         }
     });
@@ -146,8 +141,7 @@ fn persistent_properties_are_those_of_the_next_join_wherever_it_is() {
         let want = values(&[(1, "70"), (2, "sits"), (4, "glad")]);
         assert_eq!(known(&s, a, id), want);
         s.leave(a).await;
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         let kept = values(&[(1, "70"), (2, "sits"), (3, "the ring")]);
         assert_eq!(book.properties("ann"), kept);
 
@@ -156,8 +150,7 @@ fn persistent_properties_are_those_of_the_next_join_wherever_it_is() {
         let id = s.clients[a].id();
         assert_eq!(known(&s, a, id), BTreeMap::new());
         s.leave(a).await;
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         assert_eq!(book.properties("ann"), kept);
 
         // What the client says at its join goes first.
@@ -166,8 +159,7 @@ fn persistent_properties_are_those_of_the_next_join_wherever_it_is() {
         let id = s.clients[a].id();
         assert_eq!(known(&s, a, id), values(&[(1, "70"), (2, "runs")]));
         s.leave(a).await;
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         assert_eq!(book.properties("ann"), values(&[(1, "70"), (2, "runs"), (3, "the ring")]));
     });
 }
@@ -178,14 +170,7 @@ fn a_kept_value_that_is_not_allowed_any_more_is_left_out() {
         let book = Arc::new(Book::default());
         let kept = |id, value: &str| KeptProperty { id: PropertyId(id), value: text(value) };
         let properties = vec![kept(1, &"9".repeat(300)), kept(2, "sits"), kept(4, "sad")];
-        let place = LastPosition {
-            scene: "meadow".into(),
-            plane: Plane(0),
-            pos: Pos::ground(1_000, 1_000),
-            properties,
-            bonds: Vec::new(),
-        };
-        book.begin("ann", place, 1);
+        book.begin("ann", last_at("meadow", Pos::ground(1_000, 1_000), properties), 1);
         let mut s = Stage::keeping(vec![meadow("meadow")], book);
         let a = join(&mut s, "meadow", Vec::new()).await;
         assert_eq!(known(&s, a, s.clients[a].id()), values(&[(2, "sits")]));
@@ -198,11 +183,8 @@ fn a_player_that_joins_again_where_it_was_owes_what_it_may_have_owed() {
     for (clock_ms, codes) in [(10_000, vec![ErrorCode::ClockAhead]), (0, Vec::new())] {
         play(async || {
             let pos = Pos::ground(400, 800);
-            let (scene, plane, properties) = ("cave".into(), Plane(0), Vec::new());
             let book = Arc::new(Book::default());
-            let bonds = Vec::new();
-            let place = LastPosition { scene, plane, pos, properties, bonds };
-            book.begin("ann", place, clock_ms);
+            book.begin("ann", last_at("cave", pos, Vec::new()), clock_ms);
             let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
             let cave = SceneSpec { width_cm: 1_600, depth_cm: 1_600, ..nine_regions("cave") };
             let mut s = Stage::keeping(vec![SceneSpec { moves, ..cave }], book);

@@ -12,10 +12,11 @@ pub mod samples;
 use std::path::PathBuf;
 
 use crate::golden::tree;
+use crate::support::alone::recover;
 use crate::support::trial::scene;
 use crate::support::world::World;
-use purview::scene::region::{Recovery, RegionSnapshot};
-use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, Visibility};
+use purview::scene::region::RegionSnapshot;
+use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, Visibility};
 use purview::wire::peer::{self, PEER_VERSION, PEER_VERSION_MIN, PeerError, PeerMsg};
 use purview::wire::{SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN};
 
@@ -207,9 +208,6 @@ fn checkpoints_of_all_supported_versions_are_decoded() {
         assert_eq!((then.region(), who(&then)), (RegionId(0), who(&now)), "version {version}");
         // A region can be restored from it.
         let scene = World::new(scene(Visibility::Patches, 60), 1).scene;
-        let (id, epoch, how) =
-            (RegionId(0), Epoch(9), Recovery { ask: vec![], grace_ticks: 9, owners: Vec::new() });
-        Region::recover(scene, id, epoch, then, how, &mut Vec::new())
-            .unwrap_or_else(|e| panic!("version {version}: {e}"));
+        recover(&scene, then, &[], 9);
     }
 }

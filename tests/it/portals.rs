@@ -5,12 +5,12 @@ use std::sync::Arc;
 use purview::scene::messages::{Asker, Command, CommandError, CommandId, Input, Order};
 use purview::scene::portals::{Journey, PortalSpec, Target};
 use purview::scene::region::Atlas;
-use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{
     EntityId, Plane, Pos, RangeSet, Rect, RegionId, Scene, SceneId, SceneSpec, SessionId,
 };
 
 use crate::support::world::World;
+use crate::support::{Change, assert_wrong, small_scene};
 
 const HERE: Plane = Plane(0);
 
@@ -32,19 +32,11 @@ fn portal(name: &str, at: Pos, to: Pos) -> PortalSpec {
 fn spec(name: &str) -> SceneSpec {
     SceneSpec {
         name: name.into(),
-        width_cm: 9_600,
-        depth_cm: 6_400,
-        land_cm: 1_600,
         region_lands_x: 2,
         region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", 400)],
         portals: vec![portal("to the east", WEST, EAST), portal("to the west", EAST, WEST)],
         patch_margin_cm: Some(0),
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((6, 4), 1_600, 400)
     }
 }
 
@@ -191,13 +183,6 @@ fn everywhere(n: usize) -> PortalSpec {
 
 #[test]
 fn what_is_wrong_with_portals_is_said() {
-    let wrong = |change: &dyn Fn(&mut SceneSpec)| {
-        let mut spec = spec("field");
-        change(&mut spec);
-        let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    };
-    type Change<'a> = &'a dyn Fn(&mut SceneSpec);
     let cases: [(Change<'_>, &str); 6] = [
         (&|s| s.portals[1].name = "to the east".into(), "another portal has this name"),
         (&|s| s.portals[0].name = "\n".into(), "1 to 64 bytes"),
@@ -209,8 +194,5 @@ fn what_is_wrong_with_portals_is_said() {
             "must lead to a place of the scene",
         ),
     ];
-    for (change, says) in cases {
-        let told = wrong(change);
-        assert!(told.contains(says), "{says}: {told}");
-    }
+    cases.into_iter().for_each(|(change, says)| assert_wrong(&spec("field"), change, says));
 }

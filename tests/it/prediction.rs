@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::Rng;
 use crate::support::brute::{self, Pair};
 use crate::support::world::World;
+use crate::support::{Rng, small_scene};
 use purview::scene::{Plane, Pos, RangeSet, SceneSpec, SessionId, Visibility};
 
 const SIDE: i32 = 25_600;
@@ -14,17 +14,12 @@ const TICKS: usize = 40;
 /// Four regions that meet in the middle; lists of at most 12.
 fn scene(margin_cm: i32) -> SceneSpec {
     SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: SIDE / 2,
-        region_lands_x: 1,
-        region_lands_z: 1,
         visibility: Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 },
         view_cap: 12,
         view_margin_cm: margin_cm,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        rates: SceneSpec::default().rates,
+        handoff_margin_cm: SceneSpec::default().handoff_margin_cm,
+        ..small_scene((2, 2), SIDE / 2, 3_200)
     }
 }
 
@@ -34,7 +29,6 @@ fn place(rng: &mut Rng) -> Pos {
     Pos::ground(along(), along())
 }
 
-/// A crowd of which every player walks.
 struct Crowd {
     w: World,
     rng: Rng,
@@ -105,8 +99,8 @@ fn players_across_borders_agree_with_few_messages_more_than_their_links_change()
 fn a_crowd_that_stands_says_nothing_more() {
     let mut crowd = Crowd::new(150, 5);
     (0..20).for_each(|_| crowd.step());
-    (0..4).for_each(|_| crowd.w.step());
+    crowd.w.steps(4);
     let said = crowd.w.view_messages;
-    (0..20).for_each(|_| crowd.w.step());
+    crowd.w.steps(20);
     assert_eq!(crowd.w.view_messages, said);
 }

@@ -1,14 +1,13 @@
 //! Properties and facings: who is told what and when, across borders, handoffs, deaths and broken
 //! connections. The bytes of every frame are searched for what its client may not see.
 
+use crate::support::alone::frames;
 use crate::support::commands::order_of;
 use crate::support::touches::{Touches, with_properties};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given};
-use purview::scene::messages::{
-    Bond, Effect, FrameBatch, Input, Order, Refusal, SessionFrame, SetProperty,
-};
+use purview::scene::messages::{Bond, Input, Order, Refusal, SetProperty};
 use purview::scene::properties::{
     Audience, Detail, PropertyId, PropertyRefusal, PropertySpec, Value, Writer,
 };
@@ -23,7 +22,7 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
         t.w.touches = Some(Touches::new(t.rng.next()));
         go(t);
         t.w.touches.as_mut().unwrap().stop();
-        (0..4).for_each(|_| t.w.step());
+        t.w.steps(4);
         t.w.properties_are_right();
     };
     histories::every_seed("properties", &spec, seeds(most), go, |t| {
@@ -87,10 +86,9 @@ struct Pair {
 
 /// Two players who see each other, `apart` centimetres from each other.
 fn pair(mut w: World, apart: i32) -> Pair {
-    let a = w.join(Plane(0), Pos::ground(2_050, 2_050), RangeSet::FULL);
-    let b = w.join(Plane(0), Pos::ground(2_050 + apart, 2_050), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
-    let (a_id, b_id) = (w.clients[&a].entity, w.clients[&b].entity);
+    let (a, a_id) = w.player(2_050, 2_050);
+    let (b, b_id) = w.player(2_050 + apart, 2_050);
+    w.steps(3);
     assert!(w.clients[&a].shown.contains_key(&b_id) && w.clients[&b].shown.contains_key(&a_id));
     Pair { w, a, a_id, b, b_id }
 }
@@ -105,8 +103,7 @@ fn set(id: u8, value: &str) -> Order {
 
 impl Pair {
     fn logic(&mut self, id: EntityId, order: Order) {
-        let home =
-            self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost)).unwrap().id();
+        let home = self.w.home_id(id).expect("it lives somewhere");
         self.w.tell(home, order_of(id, order));
     }
 
@@ -129,7 +126,7 @@ fn a_change_is_told_in_its_tick_to_those_who_may_see_it() {
     assert_eq!(p.known(5), [None, None]);
     // Who comes later is told with the enter.
     let c = p.w.join(Plane(0), Pos::ground(2_100, 2_100), RangeSet::FULL);
-    (0..2).for_each(|_| p.w.step());
+    p.w.steps(2);
     let told = &p.w.clients[&c].told;
     assert_eq!((told.value(p.a_id, 1), told.value(p.a_id, 3)), (Some(&text("hp")), None));
     assert_eq!(told.updates, 1, "its own appearance alone comes beside enters");
@@ -142,10 +139,7 @@ fn bonded_players_are_told_when_the_bond_begins_and_no_more_when_it_ends() {
     p.w.step();
     assert_eq!(p.known(4)[1], None);
     let bond = |p: &mut Pair, bonds: &[Bond]| {
-        for id in [p.a_id, p.b_id] {
-            let bonds = bonds.to_vec();
-            p.w.tell(RegionId(0), Input::Bonds { id, bonds });
-        }
+        [p.a, p.b].into_iter().for_each(|session| p.w.bond(session, bonds));
         p.w.step();
     };
     bond(&mut p, &[Bond { class: 1, group: 7 }]);
@@ -179,7 +173,7 @@ fn beyond_the_detail_ring_the_last_value_stays_until_the_entity_comes_nearer() {
     p.w.walk(p.b, Pos::ground(2_350, 2_050));
     p.w.step();
     assert_eq!(p.known(2)[1], Some(text("three")));
-    (0..3).for_each(|_| p.w.step());
+    p.w.steps(3);
     assert_eq!(p.w.clients[&p.b].told.updates, before + 1, "and it is told once");
 }
 
@@ -270,23 +264,15 @@ fn a_turn_takes_a_few_bytes_and_no_trajectory_and_logic_tells_the_player_itself(
 #[test]
 fn a_change_is_one_piece_for_all_frames() {
     let mut w = alone();
-    let a = w.join(Plane(0), Pos::ground(2_050, 2_050), RangeSet::FULL);
-    (0..20).for_each(|i| {
-        w.join(Plane(0), Pos::ground(2_060 + i, 2_050), RangeSet::FULL);
-    });
-    (0..4).for_each(|_| w.step());
-    let id = w.clients[&a].entity;
-    let order = set(1, "hp");
-    w.tell(RegionId(0), order_of(id, order));
+    let (_, id) = w.player(2_050, 2_050);
+    (0..20).for_each(|i| _ = w.player(2_060 + i, 2_050));
+    w.steps(4);
+    w.tell(RegionId(0), order_of(id, set(1, "hp")));
     w.tick = w.tick.next();
     let mut fx = Vec::new();
     w.regions[0].tick(w.tick, &mut fx);
-    let batches = fx.iter().filter_map(|e| match e {
-        Effect::Frames(batch) => Some(batch),
-        _ => None,
-    });
-    let batches: Vec<&FrameBatch> = batches.collect();
-    let told: u32 = batches[0].sessions.iter().map(|s: &SessionFrame| s.properties).sum();
+    let batches = frames(&fx);
+    let told: u32 = batches[0].sessions.iter().map(|s| s.properties).sum();
     assert_eq!((batches.len(), batches[0].properties.len(), told), (1, 1, 21));
 }
 
@@ -297,13 +283,12 @@ fn more_properties_than_a_frame_holds_come_with_later_frames() {
     let npcs: Vec<_> = (0..600)
         .map(|_| w.spawn(Kind(1), Plane(0), Pos::ground(2_060, 2_050), RangeSet::FULL, None))
         .collect();
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_eq!(w.clients[&a].shown.len(), 600);
     let long = "x".repeat(250);
     for id in &npcs {
         for property in [1, 2] {
-            let order = set(property, &long[..245]);
-            w.tell(RegionId(0), order_of(*id, order));
+            w.tell(RegionId(0), order_of(*id, set(property, &long[..245])));
         }
     }
     w.step();
@@ -313,7 +298,7 @@ fn more_properties_than_a_frame_holds_come_with_later_frames() {
     };
     let first = known(&w);
     assert!((500..1_200).contains(&first), "{first} in the first frame");
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_eq!(known(&w), 1_200);
 }
 
@@ -326,7 +311,7 @@ fn what_is_not_declared_for_a_kind_is_never_told() {
         p.logic(wolf, set(property, "lost"));
     }
     p.logic(wolf, set(1, "hp"));
-    (0..2).for_each(|_| p.w.step());
+    p.w.steps(2);
     let details = p.w.regions[0].find(wolf).unwrap();
     let ids: Vec<u8> = details.properties.levels().iter().map(|level| level.id.0).collect();
     assert_eq!(ids, [0, 1]);

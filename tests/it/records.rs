@@ -9,18 +9,16 @@ use futures::future::ready;
 use purview::actor::admission::{Admission, Answer, Visitor};
 use purview::actor::directory::Directory;
 use purview::actor::logic::LogicFactory;
-use purview::actor::messages::ToRegion;
-use purview::actor::player::FromSocket;
-use purview::actor::player_store::LastPosition;
 use purview::scene::messages::{Order, SetProperty};
 use purview::scene::player::PlayerConfig;
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::region::GameLogic;
 use purview::scene::{EntityId, Plane, Pos, RegionId, Scene, SceneId, SceneSpec};
-use purview::wire::client::{Hello, Join, Resume};
-use purview::wire::{ErrorCode, PROTOCOL_VERSION};
+use purview::wire::ErrorCode;
+use purview::wire::client::{Join, Resume};
 
-use crate::stage::{Book, Stage, Who, calm, nine_regions, play, until};
+use crate::own_state::last_at;
+use crate::stage::{self, Book, Stage, Who, calm, nine_regions, play, until};
 use crate::support::commands::order_of;
 
 const GOLD: PropertyId = PropertyId(1);
@@ -38,21 +36,21 @@ fn stage() -> (Stage, Arc<Book>) {
 
 async fn hello(s: &mut Stage, token: &str) -> Who {
     let who = s.connect(calm());
-    s.say(who, Hello { version: PROTOCOL_VERSION, token: token.into(), crowd: false }).await;
+    s.hello(who, token).await;
     who
 }
 
 async fn join(s: &Stage, who: Who) {
-    let (plane, pos, sight, properties) = (Some(Plane(0)), None, None, Vec::new());
-    s.say(who, Join { scene: "meadow".into(), plane, pos, sight, properties, view_cap: 0 }).await;
+    join_in(s, who, "meadow").await;
 }
 
-/// The game's logic sets a player's gold.
+async fn join_in(s: &Stage, who: Who, scene: &str) {
+    s.say(who, Join { plane: Some(Plane(0)), properties: Vec::new(), ..stage::join(scene) }).await;
+}
+
 async fn set(s: &mut Stage, id: EntityId, gold: i64) {
     let value = Value::of(&gold).unwrap();
-    let region = RegionId(s.whereabouts(id).await.0[0]);
-    let input = order_of(id, Order::Set(SetProperty { id: GOLD, value }));
-    s.directory.region(region).unwrap().try_send(ToRegion { input, client: None }).unwrap();
+    s.give(id, order_of(id, Order::Set(SetProperty { id: GOLD, value }))).await;
     s.tick().await;
 }
 
@@ -68,7 +66,6 @@ fn stored(book: &Book) -> Option<i64> {
     book.properties("ann").get(&GOLD.0).map(|value| value.read().unwrap())
 }
 
-/// A player with 100 gold.
 async fn rich(s: &mut Stage) -> Who {
     let a = hello(s, "ann").await;
     join(s, a).await;
@@ -148,13 +145,10 @@ fn left_is_told_when_the_last_state_is_stored_and_no_earlier() {
         let a = rich(&mut s).await;
         book.slow_down();
         s.leave(a).await;
-        for _ in 0..5 {
-            s.tick().await;
-        }
+        s.ticks(5).await;
         assert!(!s.clients[a].parted, "nothing is stored yet");
         book.catch_up();
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         assert!(s.clients[a].parted);
         assert_eq!(stored(&book), Some(100));
     });
@@ -166,16 +160,14 @@ fn a_player_whose_session_is_gone_is_stored_by_its_region() {
         let (mut s, book) = stage();
         let alone = s.connect_alone(calm());
         let a = alone.who;
-        s.say(a, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
+        s.hello(a, "ann").await;
         join(&s, a).await;
         s.rest().await;
         let id = s.clients[a].id();
         set(&mut s, id, 7).await;
         s.lose(alone).await;
         s.clients[a].parted = true;
-        for _ in 0..60 {
-            s.tick().await;
-        }
+        s.ticks(60).await;
         assert_eq!((stored(&book), book.holder("ann")), (Some(7), None));
     });
 }
@@ -185,16 +177,13 @@ fn a_join_that_is_refused_after_its_claim_frees_the_record() {
     play(async || {
         let (mut s, book) = stage();
         let a = hello(&mut s, "ann").await;
-        let (plane, pos, sight, properties) = (Some(Plane(0)), None, None, Vec::new());
-        s.say(a, Join { scene: "nowhere".into(), plane, pos, sight, properties, view_cap: 0 })
-            .await;
+        join_in(&s, a, "nowhere").await;
         s.tick().await;
         assert_eq!(s.clients[a].refused.last().unwrap().code, ErrorCode::UnknownScene);
         assert_eq!(book.holder("ann"), None);
         // The client leaves before a tick has begun: its player was never in the world.
         join(&s, a).await;
-        s.tell(a, FromSocket::Gone).await;
-        s.clients[a].parted = true;
+        s.cut(a).await;
         s.rest().await;
         s.tick().await;
         assert_eq!(book.holder("ann"), None);
@@ -221,8 +210,7 @@ fn a_client_that_goes_while_its_join_waits_gives_its_place_back_and_holds_no_rec
                 book.hold_claims();
                 s.until("a claim is under way", |_| book.claims_under_way() == 1).await;
             }
-            s.tell(b, FromSocket::Gone).await;
-            s.clients[b].parted = true;
+            s.cut(b).await;
             s.leave(a).await;
             s.until("the first player is stored", |_| book.holder("ann").is_none()).await;
             book.decide_claims();
@@ -242,7 +230,7 @@ fn a_claim_that_comes_after_the_patience_of_its_join_makes_no_player() {
         let hasty = PlayerConfig { resume_ms: 300, ..calm() };
         s.check_every = Duration::from_millis(50);
         let b = s.connect(hasty);
-        s.say(b, Hello { version: PROTOCOL_VERSION, token: "ann".into(), crowd: false }).await;
+        s.hello(b, "ann").await;
         join(&s, b).await;
         until("the first claim is refused", || book.claims_refused() > 0).await;
         book.hold_claims();
@@ -252,8 +240,7 @@ fn a_claim_that_comes_after_the_patience_of_its_join_makes_no_player() {
         // Until the claim is decided the session asks for no other player.
         join(&s, b).await;
         s.until("the next join is refused", |s| s.clients[b].refused.len() == 2).await;
-        let codes: Vec<_> = s.clients[b].refused.iter().map(|refused| refused.code).collect();
-        assert_eq!(codes, [ErrorCode::Busy; 2]);
+        assert_eq!(s.clients[b].codes(), [ErrorCode::Busy; 2]);
         book.decide_claims();
         s.until("the place is free", |s| in_line(s) == 0).await;
         s.until("the record is free", |_| book.holder("ann").is_none()).await;
@@ -293,10 +280,7 @@ impl Admission for Choosy {
 
 #[test]
 fn the_game_is_asked_again_when_the_record_has_changed_before_its_claim() {
-    let place = |x| {
-        let (scene, pos) = ("meadow".to_owned(), Pos::ground(x, 300));
-        LastPosition { scene, plane: Plane(0), pos, properties: Vec::new(), bonds: Vec::new() }
-    };
+    let place = |x| last_at("meadow", Pos::ground(x, 300), Vec::new());
     play(async || {
         for (second, enters) in [(200, true), (900, false)] {
             let (book, game) = (Arc::new(Book::default()), Arc::new(Choosy::default()));

@@ -22,7 +22,7 @@ fn crowded(seed: u64) -> World {
             _ => _ = w.join(Plane(0), at, RangeSet::FULL),
         }
     }
-    (0..6).for_each(|_| w.step());
+    w.steps(6);
     w
 }
 
@@ -95,7 +95,7 @@ fn entities_near_the_border_of_a_land_count_as_near() {
     for (x, z) in [(0, part), (part, part), (spec.land_cm / 2, spec.land_cm - 1)] {
         w.join(Plane(0), Pos::ground(x, z), RangeSet::FULL);
     }
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let region = &w.regions[0];
     assert_eq!(region.load(TICK, false).lands, None);
     let report = region.load(TICK, true);

@@ -70,7 +70,7 @@ fn after_faults_and_migrations_the_state_is_as_without_them() {
 fn sessions_learn_the_applied_inputs_under_the_next_epoch() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     w.walk(a, Pos::ground(2_990, 500));
     w.step();
     w.walk(a, Pos::ground(2_980, 500));

@@ -106,7 +106,7 @@ fn after_faults_the_state_is_as_if_the_layout_had_never_changed() {
                 t.w.step();
             }
             t.w.weather = Weather::default();
-            (0..30).for_each(|_| t.w.step());
+            t.w.steps(30);
         }
         t.storm(10);
     });
@@ -120,7 +120,7 @@ fn players_are_shown_without_a_gap_during_layout_changes() {
     for seed in 0..20 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
         let mut pair = SideBySide::join(&mut w, 4_000, 4_000);
-        (0..3).for_each(|_| w.step());
+        w.steps(3);
         for i in 0..120 {
             pair.walk(&mut w, i, 4_000 + (i % 40) * 40);
             if i % 10 == 0
@@ -139,15 +139,15 @@ fn players_are_shown_without_a_gap_during_layout_changes() {
 fn a_region_given_up_ends_when_no_message_can_need_it_any_more() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let layout = w.scene.map.layout().scale(1, 1).unwrap();
     assert!(w.remap(&layout, true));
-    (0..20).for_each(|_| w.step());
+    w.steps(20);
     assert_eq!(w.scene.map.regions.len(), 1);
     let home = w.scene.map.regions[0].id;
     assert_eq!(w.clients[&a].region, home);
     assert_eq!(w.mapping.buried, 0);
-    (0..120).for_each(|_| w.step());
+    w.steps(120);
     assert_eq!(w.mapping.buried, 8);
     w.walk(a, Pos::ground(9_000, 9_000));
     w.step();
@@ -182,18 +182,18 @@ fn a_region_given_up_goes_on_until_its_logic_has_nothing_to_do_but_not_for_ever(
         let work = Arc::new(Work { waits: true.into(), ..Work::default() });
         let busy = w.regions.iter_mut().find(|region| region.id() != home).unwrap();
         busy.set_logic(Box::new(Works(Arc::clone(&work))), Box::new(|| Some(EntityId(1))));
-        (0..3).for_each(|_| w.step());
+        w.steps(3);
         assert!(w.remap(&layout, true));
-        (0..200).for_each(|_| w.step());
+        w.steps(200);
         assert_eq!(w.mapping.buried, 7, "all but the busy one");
         let before = work.calls.load(Relaxed);
-        (0..100).for_each(|_| w.step());
+        w.steps(100);
         assert_eq!((work.calls.load(Relaxed), w.mapping.buried), (before + 100, 7));
         if ends_work {
             work.waits.store(false, Relaxed);
             w.step();
         } else {
-            (0..2_800).for_each(|_| w.step());
+            w.steps(2_800);
         }
         assert_eq!(w.mapping.buried, 8);
     }
@@ -215,11 +215,9 @@ fn no_player_is_lost_when_regions_die_during_layout_changes() {
 fn no_region_goes_on_before_the_decision() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let old = w.scene.clone();
-    let new = std::sync::Arc::new(
-        old.with_layout(&old.map.layout().split(RegionId(4)).unwrap()).unwrap(),
-    );
+    let new = Arc::new(old.with_layout(&old.map.layout().split(RegionId(4)).unwrap()).unwrap());
     let after = Tick(w.tick.0 + 2);
     w.regions.push(Region::unborn(old.clone(), RegionId(9)));
     for region in &mut w.regions {
@@ -232,7 +230,7 @@ fn no_region_goes_on_before_the_decision() {
         let other = region.propose(new.clone(), after.next());
         assert_eq!(other, Err(NotProposed::Busy(2)));
     }
-    (0..8).for_each(|_| w.step());
+    w.steps(8);
     let ticks: Vec<_> = w.regions.iter().map(Region::current_tick).collect();
     assert_eq!(ticks, [after; 10]);
     // A decision about another layout has no effect.
@@ -258,14 +256,14 @@ fn no_region_goes_on_before_the_decision() {
 fn a_region_that_dies_during_a_change_delays_the_others_only_briefly() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     w.stopped = Some(RegionId(8));
     let layout = w.scene.map.layout().split(RegionId(4)).unwrap();
     assert!(w.remap(&layout, true));
-    (0..60).for_each(|_| w.step());
+    w.steps(60);
     assert!(w.regions[4].current_tick() == w.tick && w.regions[9].current_tick() == w.tick);
     w.walk(a, Pos::ground(4_100, 4_000));
-    (0..12).for_each(|_| w.step());
+    w.steps(12);
     assert_eq!(w.clients[&a].ack, w.clients[&a].seq);
 }
 
@@ -277,7 +275,7 @@ fn missed_batches_of_a_new_neighbour_that_is_ahead_are_requested() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
     let (old, after) = (w.scene.clone(), Tick(5));
     let layout = old.map.layout().split(RegionId(4)).unwrap();
-    let new = std::sync::Arc::new(old.with_layout(&layout).unwrap());
+    let new = Arc::new(old.with_layout(&layout).unwrap());
     let (me, ahead) = (RegionId(9), new.map.neighbours(RegionId(9), new.bonded_band_cm)[0].id);
     let mut fx = Vec::new();
     let mut region = Region::unborn(old.clone(), me);

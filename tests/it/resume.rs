@@ -2,23 +2,21 @@
 //! every input counts once, and no other client notices. Also while regions hand players over,
 //! migrate and die.
 
+use crate::support::alone::{nothing_of, notices_for, recover};
 use crate::support::commands::order_of;
 use crate::support::presented_by;
 use crate::support::returning::Break;
-use crate::support::session::GRACE_PERIOD_MS;
-use crate::support::session::{neighbours, resume_of};
+use crate::support::session::{GRACE_PERIOD_MS, neighbours, resume_of};
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{histories, seeds, seeds_are_given};
 use purview::scene::messages::{Effect, FIRST_SESSION, Input, Notice, Order, Presented};
 use purview::scene::player::State;
 use purview::scene::properties::Properties;
-use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
-    EntityId, Epoch, Facing, Pos, Region, RegionId, SceneSpec, Seq, SessionId, Tick, Visibility,
+    EntityId, Epoch, Facing, Pos, RegionId, SceneSpec, Seq, SessionId, Tick, Visibility,
 };
 
-/// What happened in all histories.
 #[derive(Debug, Default)]
 struct Sum {
     returns: u64,
@@ -205,7 +203,7 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     w.step();
     assert!(!w.clients.contains_key(&a), "the older one is over");
     // Messages that the older session had sent arrive now.
-    let asked = resume_of(a, id, HERE, 0);
+    let asked = Input::Resume(resume_of(a, id, HERE, 0));
     w.tell(HERE, Input::Disconnected { id, session: a, ms: 0 });
     w.tell(HERE, asked);
     w.steps(3);
@@ -219,32 +217,21 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
 fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() {
     let (mut w, ..) = pair_of_players();
     let (id, session) = (EntityId(999), SessionId(5));
-    w.regions[0].handle(resume_of(session, id, NEXT, 0), &mut Vec::new());
-    let said = |fx: &[Effect]| {
-        fx.iter().find_map(|e| match e {
-            Effect::Notice(session, notice) => Some((*session, notice.clone())),
-            _ => None,
-        })
-    };
+    let question = |asked| Input::Resume(resume_of(session, id, asked, 0));
     let mut fx = Vec::new();
+    w.regions[0].handle(question(NEXT), &mut fx);
     w.regions[0].tick(w.tick.next(), &mut fx);
-    assert_eq!(said(&fx), Some((session, Notice::Nowhere { asked: NEXT })));
+    assert_eq!(notices_for(session, &fx), [Notice::Nowhere { asked: NEXT }]);
     // Found by simulation: the region that had forwarded the question had died, and its next owner
     // held the player unclaimed.
-    let nothing = RegionSnapshot::nothing(w.scene.id, HERE, Epoch(8));
-    let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
-    let mut risen =
-        Region::recover(w.scene.clone(), HERE, Epoch(9), nothing, how, &mut fx).unwrap();
+    let (mut risen, _) = recover(&w.scene, nothing_of(&w.scene, HERE), &[], 100);
     risen.tick(Tick(100), &mut fx);
     for (now, asked) in [(101, NEXT), (102, HERE)] {
         fx.clear();
-        risen.handle(resume_of(session, id, asked, 0), &mut fx);
+        risen.handle(question(asked), &mut fx);
         risen.tick(Tick(now), &mut fx);
-        assert_eq!(
-            said(&fx),
-            Some((session, Notice::Nowhere { asked: HERE })),
-            "the region answers for itself"
-        );
+        let told = notices_for(session, &fx);
+        assert_eq!(told, [Notice::Nowhere { asked: HERE }], "the region answers for itself");
     }
 }
 
@@ -260,7 +247,7 @@ fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     w.walk(newer, Pos::ground(3_390, 500));
     w.steps(3);
     assert_eq!(w.acting_region(id), Some(NEXT));
-    let asked = resume_of(a, id, NEXT, 5_000);
+    let asked = Input::Resume(resume_of(a, id, NEXT, 5_000));
     w.tell(NEXT, asked);
     w.steps(2);
     w.walk(newer, Pos::ground(3_400, 500));
@@ -283,25 +270,20 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
     let both = [presented(a, FIRST_SESSION), presented(newer, 10_000)];
     for order in [[0, 1], [1, 0]] {
         let kept = w.regions[0].checkpoint().expect("a closed tick");
-        let (how, mut fx) =
-            (Recovery { ask: Vec::new(), grace_ticks: 40, owners: Vec::new() }, Vec::new());
-        let region = Region::recover(w.scene.clone(), HERE, Epoch(9), kept, how, &mut fx);
-        let mut region = region.expect("it fits");
+        let (mut region, mut fx) = recover(&w.scene, kept, &[], 40);
         for i in order {
             region.handle(Input::Present(Box::new(both[i].clone())), &mut fx);
         }
         fx.clear();
         region.tick(tick.next(), &mut fx);
-        let replaced = fx.iter().filter_map(|e| match e {
-            Effect::Notice(session, Notice::Replaced) => Some(*session),
+        let told = fx.iter().filter_map(|effect| match effect {
+            Effect::Notice(session, notice) => Some((*session, notice)),
             _ => None,
         });
-        assert_eq!(replaced.collect::<Vec<_>>(), [a], "{order:?}");
-        let route = fx.iter().rev().find_map(|e| match e {
-            Effect::Notice(session, Notice::Route { .. }) => Some(*session),
-            _ => None,
-        });
-        assert_eq!(route, Some(newer), "{order:?}");
+        let replaced = told.clone().filter(|(_, notice)| matches!(notice, Notice::Replaced));
+        assert_eq!(replaced.map(|(session, _)| session).collect::<Vec<_>>(), [a], "{order:?}");
+        let route = told.filter(|(_, notice)| matches!(notice, Notice::Route { .. })).last();
+        assert_eq!(route.map(|(session, _)| session), Some(newer), "{order:?}");
     }
 }
 

@@ -2,14 +2,12 @@
 
 use purview::scene::messages::{Claim, Input, Order, Spawn};
 use purview::scene::{
-    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
     Visibility,
 };
 
-use crate::support::newcomer;
-use crate::support::trial::scene;
-
-const SIDE: i32 = 6_400;
+use crate::support::alone::{enter, ordered};
+use crate::support::small_scene;
 
 const PLAYER: EntityId = EntityId(1);
 const STATUE: EntityId = EntityId(2);
@@ -18,18 +16,11 @@ const OTHER: SessionId = SessionId(6);
 
 /// A region with a player of a session, and an entity without a client.
 fn region() -> Region {
-    let spec = SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: SIDE,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        ..scene(Visibility::All, 4)
-    };
+    let spec = SceneSpec { visibility: Visibility::All, ..small_scene((1, 1), 6_400, 400) };
     let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
     let mut region = Region::new(scene.into(), RegionId(0)).unwrap();
     for (id, session) in [(PLAYER, Some(OWN)), (STATUE, None)] {
-        let spawn = Spawn { session, ..newcomer(id, Kind::PLAYER, Pos::ground(100, 100)) };
+        let spawn = Spawn { session, ..Spawn::new(id, Kind::PLAYER, Pos::ground(100, 100)) };
         region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
     }
     region.tick(Tick(1), &mut Vec::new());
@@ -37,8 +28,7 @@ fn region() -> Region {
 }
 
 fn walk(session: SessionId) -> Input {
-    let (id, seq, order) = (PLAYER, Seq(1), Order::Move(Pos::ground(200, 100)));
-    Input::Client { id, session, seq, order, handle: Default::default() }
+    ordered(PLAYER, session, 1, Order::Move(Pos::ground(200, 100)))
 }
 
 #[test]
@@ -72,9 +62,7 @@ fn what_another_session_says_of_a_player_changes_nothing() {
 #[test]
 fn a_session_takes_back_only_its_own_player_before_it_has_entered() {
     let mut region = region();
-    let spawn =
-        Spawn { session: Some(OWN), ..newcomer(EntityId(9), Kind::PLAYER, Pos::ground(100, 100)) };
-    region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
+    region.handle(enter(EntityId(9), OWN, Pos::ground(100, 100)), &mut Vec::new());
     let leave = |session| Input::Disconnected { id: EntityId(9), session, ms: 0 };
     region.handle(leave(OTHER), &mut Vec::new());
     region.tick(Tick(2), &mut Vec::new());

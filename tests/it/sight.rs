@@ -7,8 +7,7 @@ use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, SceneSpec, Visibility};
 
 use crate::commands::{ends, posted_in};
-use crate::logic::{MONSTER, region_of, spec};
-use crate::support::commands::order_of;
+use crate::logic::{MONSTER, region_of, somewhere, spec};
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
 
@@ -40,42 +39,35 @@ fn blinded_player_walks(spec: SceneSpec, seed: u64) {
     let (mut w, events, post) = posted_in(spec, RegionId(0), seed);
     let mut rng = Rng::new(seed);
     let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
-    let mut place =
-        || Pos::ground(rng.below(width as usize) as i32, rng.below(depth as usize) as i32);
-    let places: Vec<Pos> = (0..200).map(|_| place()).collect();
-    let monsters: Vec<(EntityId, Pos)> = places
-        .into_iter()
-        .map(|pos| (w.spawn(MONSTER, Plane(0), pos, RangeSet::FULL, None), pos))
-        .collect();
+    let places: Vec<Pos> = (0..200).map(|_| somewhere(&w, &mut rng)).collect();
+    let spawn = |pos| (w.spawn(MONSTER, Plane(0), pos, RangeSet::FULL, None), pos);
+    let monsters: Vec<(EntityId, Pos)> = places.into_iter().map(spawn).collect();
     let mut at = Pos::ground(100, 100);
-    let session = w.join(Plane(0), at, RangeSet::FULL);
-    let id = w.clients[&session].entity;
-    (0..3).for_each(|_| w.step());
+    let (_, id) = w.player(at.x, at.z);
+    w.steps(3);
     let all = shown(&w);
     post.lock().unwrap().push(Command::Sight(id, Some(NEAR_CM)));
     let monster = monsters[0].0;
     post.lock().unwrap().push(Command::Sight(monster, Some(NEAR_CM)));
-    (0..30).for_each(|_| w.step());
-    assert_eq!(
-        ends(&events).pop().map(|(_, why)| why),
-        Some(Some(CommandError::NoPlayer(monster)))
-    );
+    w.steps(30);
+    let refused = ends(&events).pop().expect("it is told");
+    assert_eq!(refused.1, Some(CommandError::NoPlayer(monster)));
     assert_within(&w, &monsters, at, NEAR_CM.into());
     let mut regions = BTreeSet::new();
     while at.x + 150 < width && at.z + 150 < depth {
         at = Pos::ground(at.x + 150, at.z + 150);
-        w.tell(region_of(&w, id), order_of(id, Order::Move(at)));
-        (0..4).for_each(|_| w.step());
+        w.order_by_logic(id, Order::Move(at));
+        w.steps(4);
         regions.insert(region_of(&w, id));
         assert_within(&w, &monsters, at, NEAR_CM.into());
     }
     assert!(regions.len() > 1, "{regions:?}");
     post.lock().unwrap().push(Command::Sight(id, None));
-    (0..30).for_each(|_| w.step());
+    w.steps(30);
     at = Pos::ground(100, 100);
     for _ in 0..3 {
-        w.tell(region_of(&w, id), order_of(id, Order::Move(at)));
-        (0..4).for_each(|_| w.step());
+        w.order_by_logic(id, Order::Move(at));
+        w.steps(4);
     }
     assert!(all.is_subset(&shown(&w)), "its sight alone counts again");
 }

@@ -1,14 +1,14 @@
 //! A region's snapshot as bytes: an encoded snapshot decodes, anything else is refused with the
 //! reason, and the form does not change unnoticed.
 
+use crate::support::alone::recover;
 use crate::support::handed_over;
 use crate::support::moving::without_epochs;
-use crate::support::newcomer;
 use crate::support::trial::scene;
 use crate::support::world::World;
 use purview::scene::messages::{Bond, EntityAction, Handoff, Input, Order, Spawn};
 use purview::scene::properties::Properties;
-use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
+use purview::scene::region::{RegionSnapshot, RestoreError};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
@@ -24,15 +24,15 @@ fn frozen() -> (World, RegionSnapshot) {
     let b = w.join(Plane(0), Pos::ground(3_150, 500), RangeSet::FULL);
     let c = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
     w.spawn(Kind(1), Plane(0), Pos::ground(2_900, 600), RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let (id, other) = (w.clients[&a].entity, w.clients[&b].entity);
     w.tell(RegionId(0), Input::Bonds { id, bonds: vec![Bond { class: 1, group: 7 }] });
     let action = EntityAction { aim: Some(other), ..EntityAction::new("hit") };
     w.order(a, Order::Act(action));
     w.walk(c, Pos::ground(3_000, 700));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     w.walk(c, Pos::ground(3_450, 700));
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     w.walk(b, Pos::ground(3_160, 510));
     let new = Region::new(w.scene.clone(), RegionId(0)).expect("a region of the scene");
     let mut region = std::mem::replace(&mut w.regions[0], new);
@@ -50,7 +50,7 @@ fn coming(tick: Tick) -> Handoff {
     let state = Spawn {
         facing: Facing::SOUTH,
         properties: Properties::with_appearance(b"look 50").unwrap(),
-        ..newcomer(EntityId(50), Kind::PLAYER, Pos::ground(3_050, 800))
+        ..Spawn::new(EntityId(50), Kind::PLAYER, Pos::ground(3_050, 800))
     };
     Handoff {
         epoch: Epoch(2),
@@ -172,9 +172,7 @@ fn a_snapshot_is_restored_only_where_it_fits() {
     let kept = w.regions[1].checkpoint().expect("a closed tick");
     assert_eq!(no(&w.scene, RegionId(1), epoch, &kept), RestoreError::NotWhole);
     // A frozen region also serves for a recovery.
-    let how = Recovery { ask: vec![RegionId(1)], grace_ticks: 10, owners: Vec::new() };
-    let fx = &mut Vec::new();
-    assert!(Region::recover(w.scene.clone(), here, epoch, snapshot, how, fx).is_ok());
+    let (_, fx) = recover(&w.scene, snapshot, &[RegionId(1)], 10);
     let what = "the region asks one region and two sessions, and hands over again the entity that has just left";
     assert_eq!(fx.len(), 4, "{what}: {fx:?}");
 }

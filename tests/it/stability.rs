@@ -8,7 +8,7 @@ use crate::support::brute::{self, Pair, Spells};
 use crate::support::small_scene;
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
-use purview::scene::messages::{Bond, Input};
+use purview::scene::messages::Bond;
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick, Visibility,
 };
@@ -100,9 +100,8 @@ impl Crowd {
                     self.w.teleport(s, Plane(0), at);
                 }
                 1 => {
-                    let at = self.w.truth[&self.w.clients[&s].entity].pos;
-                    let plane = self.w.truth[&self.w.clients[&s].entity].plane;
-                    self.w.teleport(s, Plane(1 - plane.0), at);
+                    let at = &self.w.truth[&self.w.clients[&s].entity];
+                    self.w.teleport(s, Plane(1 - at.plane.0), at.pos);
                 }
                 2 => {
                     self.w.leave(s);
@@ -120,20 +119,10 @@ impl Crowd {
         }
     }
 
-    /// Gives the player other bonds, or none.
     fn bind(&mut self, s: SessionId) {
         let bond = |rng: &mut Rng| Bond { class: rng.range(0, 3) as u8, group: rng.next() % 2 };
         let bonds = (0..self.rng.below(4)).map(|_| bond(&mut self.rng)).collect::<Vec<_>>();
-        let id = self.w.clients[&s].entity;
-        self.w.truth.get_mut(&id).unwrap().bonds = bonds;
-        self.tell_bonds(s);
-    }
-
-    fn tell_bonds(&mut self, s: SessionId) {
-        let c = &self.w.clients[&s];
-        let (id, region) = (c.entity, c.region);
-        let bonds = self.w.truth[&id].bonds.clone();
-        self.w.tell(region, Input::Bonds { id, bonds });
+        self.w.bond(s, &bonds);
     }
 
     /// After all messages of a tick have arrived: where both regions know both players, both
@@ -173,9 +162,9 @@ impl Crowd {
     fn rest(&mut self) {
         self.w.weather = Weather::default();
         for s in self.sessions() {
-            self.tell_bonds(s);
+            self.w.tell_bonds(s);
         }
-        (0..5).for_each(|_| self.w.step());
+        self.w.steps(5);
         let w = &self.w;
         w.safety.as_ref().unwrap().nothing_is_left(w);
         let links = w.links();
@@ -184,7 +173,7 @@ impl Crowd {
             assert_eq!(links, brute::greedy(&w.scene, &w.truth, &links), "the greedy lists");
         }
         let before = self.w.view_messages;
-        (0..3).for_each(|_| self.w.step());
+        self.w.steps(3);
         assert_eq!(self.w.view_messages, before, "negotiation goes on although no player moves");
     }
 
@@ -259,14 +248,12 @@ const CALM: Weather = Weather { skip: 0, lose: 0, delay: 0, mute: 0 };
 
 #[test]
 fn lists_are_stable_in_every_tick_with_patches() {
-    let spec = scene(Visibility::Patches, 0);
-    crowds(&spec, 10, CALM);
+    crowds(&scene(Visibility::Patches, 0), 10, CALM);
 }
 
 #[test]
 fn blocking_pairs_stay_within_the_margin_with_patches() {
-    let spec = scene(Visibility::Patches, 100);
-    crowds(&spec, 10, CALM);
+    crowds(&scene(Visibility::Patches, 100), 10, CALM);
 }
 
 #[test]
@@ -276,8 +263,7 @@ fn lists_are_stable_in_every_tick_with_circles() {
 
 #[test]
 fn blocking_pairs_stay_within_the_margin_with_circles() {
-    let spec = scene(CIRCLE, 100);
-    crowds(&spec, 10, CALM);
+    crowds(&scene(CIRCLE, 100), 10, CALM);
 }
 
 /// Players on stairs: they come into view at 3 m of height, and leave it beyond 3.37 m.
@@ -310,7 +296,5 @@ fn lists_are_stable_in_every_tick_where_the_edges_of_the_scene_cut_lands() {
 
 #[test]
 fn clients_agree_within_a_tick_when_messages_are_late() {
-    let spec = scene(Visibility::Patches, 0);
-    let late = Weather { delay: 20, ..CALM };
-    crowds(&spec, 10, late);
+    crowds(&scene(Visibility::Patches, 0), 10, Weather { delay: 20, ..CALM });
 }

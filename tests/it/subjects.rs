@@ -1,24 +1,25 @@
 //! A session has a player of its own subject only. A session of another subject that knows the player's
 //! number is refused on every path: the owner's session goes on, and nothing of the player changes.
 
+use crate::support::alone::{claims, handoffs, nothing_of, ordered, recover};
+use crate::support::presented_by;
+use crate::support::session::resume_of;
 use crate::support::trial::scene;
 use crate::support::whose;
 use crate::support::world::World;
-use crate::support::{newcomer, presented_by};
 use purview::scene::messages::{
     Claim, Effect, FIRST_SESSION, Handoff, Input, Notice, Order, Presented, Refusal, Resume, Spawn,
 };
 use purview::scene::properties::Properties;
-use purview::scene::region::{Recovery, RegionSnapshot};
+use purview::scene::region::RegionSnapshot;
 use purview::scene::{
-    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Seq, SessionId,
-    SubjectHash, Tick, Visibility,
+    EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SessionId, SubjectHash,
+    Tick, Visibility,
 };
 
 const HERE: RegionId = RegionId(0);
 const NEXT: RegionId = RegionId(1);
 
-/// A session of another subject.
 const STRANGER: SessionId = SessionId(77);
 
 /// Far above the epochs and times of the owner's session: what the stranger says looks newer.
@@ -38,23 +39,14 @@ struct Home {
 fn home() -> Home {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let owner = w.join(Plane(0), Pos::ground(2_000, 500), RangeSet::FULL);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     let id = w.clients[&owner].entity;
     Home { w, owner, id }
 }
 
 impl Home {
     fn resume(&self, session: SessionId, subject: SubjectHash) -> Input {
-        let (id, acked, asked, since_ms) = (self.id, Seq(0), HERE, LATER);
-        Input::Resume(Resume {
-            id,
-            session,
-            subject,
-            acked,
-            asked,
-            since_ms,
-            purpose: Default::default(),
-        })
+        Input::Resume(Resume { subject, ..resume_of(session, self.id, HERE, LATER) })
     }
 
     fn present(&self, session: SessionId, subject: SubjectHash, since_ms: u64) -> Input {
@@ -72,20 +64,14 @@ impl Home {
     /// The region goes on from its checkpoint: the player waits for its session.
     fn recovered(&self) -> Region {
         let kept = self.w.regions[0].checkpoint().expect("a closed tick");
-        recover(&self.w, through_bytes(kept))
+        recover(&self.w.scene, through_bytes(kept), &[], 400).0
     }
-}
-
-fn recover(w: &World, kept: RegionSnapshot) -> Region {
-    let how = Recovery { ask: Vec::new(), grace_ticks: 400, owners: Vec::new() };
-    Region::recover(w.scene.clone(), HERE, Epoch(9), kept, how, &mut Vec::new()).expect("it fits")
 }
 
 fn through_bytes(snapshot: RegionSnapshot) -> RegionSnapshot {
     RegionSnapshot::decode(&snapshot.encode().unwrap()).unwrap()
 }
 
-/// The notices for sessions.
 fn notices(fx: &[Effect]) -> Vec<(SessionId, &'static str)> {
     let name = |notice: &Notice| match notice {
         Notice::Route { .. } => "route",
@@ -110,16 +96,12 @@ fn notices(fx: &[Effect]) -> Vec<(SessionId, &'static str)> {
 
 /// What sessions are told after an input, in so many ticks that the region closes some of them without its
 /// neighbours, which are silent.
-fn say(region: &mut Region, input: Input) -> Vec<(SessionId, String)> {
+fn say(region: &mut Region, input: Input) -> Vec<(SessionId, &'static str)> {
     let mut fx = Vec::new();
     region.handle(input, &mut fx);
     let now = region.current_tick().0;
     (now + 1..now + 30).for_each(|now| region.tick(Tick(now), &mut fx));
-    notices(&fx).into_iter().map(|(session, told)| (session, told.to_owned())).collect()
-}
-
-fn told(session: SessionId, what: &str) -> Vec<(SessionId, String)> {
-    vec![(session, what.to_owned())]
+    notices(&fx)
 }
 
 /// What may not change: where the player is, under which epoch, for which session, and its properties.
@@ -144,7 +126,7 @@ fn a_session_of_another_subject_neither_resumes_nor_presents_a_player_that_lives
     for (n, ask) in asks.into_iter().enumerate() {
         let region = &mut home.w.regions[0];
         let before = state_of(region, id);
-        assert_eq!(say(region, ask), told(STRANGER, "other subject"));
+        assert_eq!(say(region, ask), [(STRANGER, "other subject")]);
         assert_eq!(state_of(region, id), before);
         assert_eq!(region.counts().other_subjects, n as u64 + 1);
     }
@@ -152,8 +134,8 @@ fn a_session_of_another_subject_neither_resumes_nor_presents_a_player_that_lives
     let newer = SessionId(5);
     let resume = home.resume(newer, whose(id));
     let news = say(&mut home.w.regions[0], resume);
-    assert!(news.contains(&(newer, "resumed".into())), "{news:?}");
-    assert!(news.contains(&(home.owner, "replaced".into())), "{news:?}");
+    assert!(news.contains(&(newer, "resumed")), "{news:?}");
+    assert!(news.contains(&(home.owner, "replaced")), "{news:?}");
 }
 
 #[test]
@@ -165,33 +147,30 @@ fn a_player_that_waits_for_its_session_after_a_recovery_is_for_its_own_subject_a
         home.present(STRANGER, SubjectHash::NONE, LATER),
     ] {
         let mut region = home.recovered();
-        assert_eq!(say(&mut region, ask), told(STRANGER, "other subject"));
+        assert_eq!(say(&mut region, ask), [(STRANGER, "other subject")]);
         let counts = region.counts();
         assert_eq!((counts.unclaimed, counts.other_subjects), (1, 1));
         let owner = home.present(home.owner, whose(home.id), FIRST_SESSION);
-        assert_eq!(say(&mut region, owner), told(home.owner, "route"));
+        assert_eq!(say(&mut region, owner), [(home.owner, "route")]);
         assert_eq!(region.counts().unclaimed, 0);
     }
     let mut region = home.recovered();
     (100..140).for_each(|now| region.tick(Tick(now), &mut Vec::new()));
     let newer = SessionId(5);
     let news = say(&mut region, home.resume(newer, whose(home.id)));
-    assert!(news.contains(&(newer, "resumed".into())), "{news:?}");
+    assert!(news.contains(&(newer, "resumed")), "{news:?}");
 }
 
 #[test]
 fn a_join_with_the_number_of_a_player_that_waits_is_refused() {
     let home = home();
     let spawn = |subject| {
-        Input::Enter(Box::new(Spawn {
-            session: Some(STRANGER),
-            subject,
-            ..newcomer(home.id, Kind::PLAYER, Pos::ground(1_000, 1_000))
-        }))
+        let player = Spawn::new(home.id, Kind::PLAYER, Pos::ground(1_000, 1_000));
+        Input::Enter(Box::new(Spawn { session: Some(STRANGER), subject, ..player }))
     };
     let mut region = home.recovered();
     let news = say(&mut region, spawn(strangers()));
-    assert_eq!(news, told(STRANGER, "refused"));
+    assert_eq!(news, [(STRANGER, "refused")]);
     assert_eq!((region.counts().unclaimed, region.counts().other_subjects), (1, 1));
 }
 
@@ -237,7 +216,7 @@ fn a_session_whose_player_is_displaced_asks_in_the_name_of_its_subject() {
     assert_eq!(asked, Some((NEXT, home.owner, subject)));
     // The player that lives there is another subject's after all.
     let other = home.present(STRANGER, strangers(), LATER);
-    assert_eq!(say(&mut there, other), told(STRANGER, "other subject"));
+    assert_eq!(say(&mut there, other), [(STRANGER, "other subject")]);
 }
 
 #[test]
@@ -249,7 +228,7 @@ fn a_player_keeps_its_subject_through_a_migration_and_a_handoff() {
         home.w.walk(owner, Pos::ground(x, 500));
         home.w.step();
     }
-    (0..3).for_each(|_| home.w.step());
+    home.w.steps(3);
     let at = home.w.regions.iter().position(|r| r.find(id).is_some_and(|e| !e.ghost)).unwrap();
     assert_ne!(at, 0, "it has walked to another region");
     let region = home.w.regions.swap_remove(at);
@@ -258,10 +237,10 @@ fn a_player_keeps_its_subject_through_a_migration_and_a_handoff() {
     let scene = home.w.scene.clone();
     let mut moved = Region::restore(scene, here, epoch, frozen, &mut Vec::new()).unwrap();
     let stranger = home.resume(STRANGER, strangers());
-    assert_eq!(say(&mut moved, stranger), told(STRANGER, "other subject"));
+    assert_eq!(say(&mut moved, stranger), [(STRANGER, "other subject")]);
     let newer = SessionId(5);
     let news = say(&mut moved, home.resume(newer, whose(id)));
-    assert!(news.contains(&(newer, "resumed".into())), "{news:?}");
+    assert!(news.contains(&(newer, "resumed")), "{news:?}");
 }
 
 #[test]
@@ -271,19 +250,13 @@ fn a_player_that_is_handed_back_after_a_death_is_for_its_own_subject_alone() {
     // The region that had handed it here remembers it with its subject.
     let escrow = kept.unclaimed_sessions();
     assert_eq!(escrow.collect::<Vec<_>>(), [(home.id, home.owner)]);
-    let mut nothing = recover(&home.w, RegionSnapshot::nothing(home.w.scene.id, HERE, Epoch(8)));
-    let handed = handoff_of(&home);
-    let claims = purview::scene::messages::Claims {
-        from: NEXT,
-        answer: Some(Epoch(9)),
-        tick: Tick(100),
-        lives: Vec::new(),
-        handed: vec![handed],
-    };
-    nothing.handle(Input::Claims(Box::new(claims)), &mut Vec::new());
+    let scene = &home.w.scene;
+    let (mut nothing, _) = recover(scene, nothing_of(scene, HERE), &[], 400);
+    let handed = claims(NEXT, Some(Epoch(9)), 100, Vec::new(), vec![handoff_of(&home)]);
+    nothing.handle(handed, &mut Vec::new());
     assert_eq!(nothing.counts().unclaimed, 1);
     let stranger = home.resume(STRANGER, strangers());
-    assert_eq!(say(&mut nothing, stranger), told(STRANGER, "other subject"));
+    assert_eq!(say(&mut nothing, stranger), [(STRANGER, "other subject")]);
     assert_eq!(nothing.counts().unclaimed, 1);
 }
 
@@ -291,17 +264,12 @@ fn a_player_that_is_handed_back_after_a_death_is_for_its_own_subject_alone() {
 fn handoff_of(home: &Home) -> Handoff {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let owner = w.join(Plane(0), Pos::ground(3_190, 500), RangeSet::FULL);
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     assert_eq!(w.clients[&owner].entity, home.id);
     let id = w.clients[&owner].entity;
     let order = Order::Move(Pos::ground(3_390, 500));
     let mut fx = Vec::new();
-    let (seq, handle) = (Seq(1), Default::default());
-    w.regions[0].handle(Input::Client { id, session: owner, seq, order, handle }, &mut fx);
+    w.regions[0].handle(ordered(id, owner, 1, order), &mut fx);
     (1..30).for_each(|n| w.regions[0].tick(Tick(w.tick.0 + n), &mut fx));
-    let handed = fx.into_iter().find_map(|effect| match effect {
-        Effect::Handoff(_, handoff) => Some(*handoff),
-        _ => None,
-    });
-    handed.expect("it has walked over the border")
+    handoffs(&fx).remove(0).1
 }

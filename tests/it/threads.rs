@@ -4,18 +4,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::support::Rng;
 use crate::support::touches::{Touches, with_properties};
 use crate::support::world::World;
+use crate::support::{Rng, small_scene};
 use purview::interest::{self, Entity, Mode, Radii, Reach, Rules, Sight};
-use purview::scene::messages::{Bond, EntityAction, Input, LogicEvent, Order};
+use purview::scene::messages::{Bond, EntityAction, LogicEvent, Order};
 use purview::scene::properties::Properties;
 use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::spec::{BondSpec, CrowdSpec, KindSpec, LayerSpec, Rates};
+use purview::scene::spec::{BondSpec, CrowdSpec, Rates};
 use purview::scene::workers::{Task, Workers};
-use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, Rect, Region, SceneSpec, SessionId, Visibility,
-};
+use purview::scene::{Kind, Plane, Pos, RangeSet, Rect, Region, SceneSpec, SessionId, Visibility};
 
 const SIDE: i32 = 6_400;
 
@@ -51,13 +49,8 @@ impl Workers for Threads {
 /// Two regions, so that there are ghosts, or one.
 fn scene(visibility: Visibility, regions: i32) -> SceneSpec {
     SceneSpec {
-        width_cm: SIDE,
-        depth_cm: SIDE,
-        land_cm: SIDE / 2,
         region_lands_x: 2 / regions,
         region_lands_z: 2,
-        layers: vec![LayerSpec::square("common", 400)],
-        kinds: vec![KindSpec::new("player", 0), KindSpec::new("coin", 0)],
         visibility,
         view_cap: 8,
         view_margin_cm: 50,
@@ -65,10 +58,7 @@ fn scene(visibility: Visibility, regions: i32) -> SceneSpec {
         rates: Rates { near: 1, middle: 2, far: 3 },
         frame_budget_bytes: 256,
         handoff_margin_cm: 50,
-        top_speed_cm_s: 2_000,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((2, 2), SIDE / 2, 400)
     }
 }
 
@@ -81,15 +71,14 @@ fn disturb(w: &mut World, rng: &mut Rng) {
     let sessions: Vec<SessionId> =
         w.clients.iter().filter(|(_, c)| c.epoch.0 > 0).map(|(s, _)| *s).collect();
     for session in sessions {
-        let (id, region) = (w.clients[&session].entity, w.clients[&session].region);
+        let id = w.clients[&session].entity;
         let pos = w.truth[&id].pos;
         match rng.below(200) {
             0 => w.teleport(session, Plane(0), place(rng)),
             1 => w.teleport(session, Plane(rng.range(0, 2)), pos),
             2 | 3 => {
-                let bonds = vec![Bond { class: 0, group: rng.next() % 9 }];
-                w.truth.get_mut(&id).unwrap().bonds = bonds.clone();
-                w.tell(region, Input::Bonds { id, bonds });
+                let bond = Bond { class: 0, group: rng.next() % 9 };
+                w.bond(session, &[bond]);
             }
             4 => w.order(session, Order::Act(EntityAction::new(vec![id.0 as u8; 40]))),
             5..150 => {
@@ -134,14 +123,7 @@ impl GameLogic for Coins {
 }
 
 fn let_coins_roll(w: &mut World, coins: i32, rng: &mut Rng) {
-    for (n, region) in w.regions.iter_mut().enumerate() {
-        let mut next = (n as u64 + 1) * 1_000_000;
-        let ids = move || {
-            next += 1;
-            Some(EntityId(next))
-        };
-        region.set_logic(Box::new(Coins), Box::new(ids));
-    }
+    w.set_logic(|_| Box::new(Coins));
     for _ in 0..coins {
         w.spawn(Kind(1), Plane(0), place(rng), RangeSet::FULL, None);
     }

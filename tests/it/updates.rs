@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::small_scene;
 use crate::support::world::{Weather, World};
-use crate::support::{Rng, say_how_to_replay, seeds};
+use crate::support::{Replay, Rng, seeds};
 use purview::scene::messages::Order;
 use purview::scene::movement::ServerMs;
 use purview::scene::spec::{Rates, UpdateError};
@@ -165,17 +165,11 @@ impl Trial {
 
 fn trials(most: u64, spec: &SceneSpec, play: fn(&mut Trial)) {
     for seed in seeds(most) {
-        let spec = spec.clone();
-        let trial = std::panic::catch_unwind(move || {
-            let mut trial = Trial::new(spec, seed, 40);
-            trial.w.step();
-            play(&mut trial);
-            trial.rest();
-        });
-        if let Err(panic) = trial {
-            say_how_to_replay("updates", seed);
-            std::panic::resume_unwind(panic);
-        }
+        let _replay = Replay("updates", seed);
+        let mut trial = Trial::new(spec.clone(), seed, 40);
+        trial.w.step();
+        play(&mut trial);
+        trial.rest();
     }
 }
 
@@ -212,7 +206,7 @@ fn a_turn_ends_no_trajectory() {
         let mut w = World::new(scene(RATES, Some(UpdateError::default())), 1);
         let walker = w.join(Plane(0), Pos::ground(6_500, 7_000), RangeSet::FULL);
         let viewer = w.join(Plane(0), Pos::ground(7_000, 7_000), RangeSet::FULL);
-        (0..5).for_each(|_| w.step());
+        w.steps(5);
         let mut facing = Facing::default();
         for i in 0..60 {
             w.walk(walker, Pos::ground(6_500 + 20 * i, 7_000));
@@ -222,7 +216,7 @@ fn a_turn_ends_no_trajectory() {
             }
             w.step();
         }
-        (0..10).for_each(|_| w.step());
+        w.steps(10);
         let (id, viewer) = (w.clients[&walker].entity, &w.clients[&viewer]);
         assert_eq!(viewer.told.facings[&id], facing);
         (viewer.updates, viewer.told.turns)

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::support::brute::{self, Pair, in_range};
 use crate::support::world::World;
-use crate::support::{Rng, seeds};
+use crate::support::{Rng, seeds, small_scene};
 use purview::scene::messages::{Bond, Input};
-use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::spec::{KindSpec, LayerSpec};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
 };
@@ -19,23 +19,14 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     SceneSpec {
         width_cm: SIDE,
         depth_cm: SIDE,
-        land_cm: 6_400,
-        region_lands_x: 1,
-        region_lands_z: 1,
         layers: vec![LayerSpec::square("common", 400), LayerSpec::square("huge", 1_600)],
-        kinds: vec![
-            KindSpec::new("player", 0),
-            KindSpec::new("coin", 0),
-            KindSpec::new("dragon", 1),
-        ],
+        kinds: [("player", 0), ("coin", 0), ("dragon", 1)]
+            .map(|(name, layer)| KindSpec::new(name, layer))
+            .into(),
         visibility,
         patch_margin_cm: Some(0),
         view_cap: cap,
-        view_margin_cm: 0,
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((1, 1), 6_400, 400)
     }
 }
 
@@ -124,12 +115,10 @@ fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
         }
         (7, _) => {
             let s = sessions[rng.below(sessions.len())];
-            let id = w.clients[&s].entity;
-            let bonds: Vec<_> = (0..rng.below(3))
-                .map(|_| Bond { class: rng.range(0, 2) as u8, group: rng.next() % 3 })
-                .collect();
-            w.truth.get_mut(&id).unwrap().bonds = bonds.clone();
-            w.tell(RegionId(0), Input::Bonds { id, bonds });
+            let count = rng.below(3);
+            let bond = |_| Bond { class: rng.range(0, 2) as u8, group: rng.next() % 3 };
+            let bonds: Vec<_> = (0..count).map(bond).collect();
+            w.bond(s, &bonds);
         }
         _ => {
             for s in sessions {
@@ -175,7 +164,7 @@ fn a_player_that_asks_to_see_nothing_is_seen_as_any_other_and_things_are_seen_on
     let near = w.join(Plane(0), at(200), RangeSet::NEAR);
     let seeker = w.join(Plane(0), at(900), RangeSet::FULL);
     let coin = w.spawn(Kind(1), Plane(0), at(600), RangeSet::NONE, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let shown = |session: SessionId, id: EntityId| w.clients[&session].shown.contains_key(&id);
     let [a, b, c] = [hides, near, seeker].map(|session| w.clients[&session].entity);
     assert!(shown(seeker, a) && shown(near, a), "players hide by asking to see less");
@@ -199,7 +188,7 @@ fn a_kind_with_a_circle_is_seen_from_its_own_radii_in_scenes_of_every_visibility
             all.map(|(kind, x)| w.spawn(kind, Plane(0), at(x), RangeSet::NONE, None));
         let mut shown = |x: i32| {
             w.walk(viewer, at(x));
-            (0..3).for_each(|_| w.step());
+            w.steps(3);
             [giant, worm, coin].map(|id| w.clients[&viewer].shown.contains_key(&id))
         };
         // Asking to see nothing hides what patches show, not what circles do.
@@ -347,7 +336,7 @@ fn the_floors_of_a_tower_do_not_compete_for_places() {
     let floors: Vec<_> = (0..10).flat_map(|floor| (0..12).map(move |n| (floor, n))).collect();
     let all: Vec<_> =
         floors.iter().map(|(floor, n)| w.join(Plane(0), at(*floor, *n), RangeSet::FULL)).collect();
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let floors_seen = |w: &World, session: SessionId| -> Vec<i32> {
         let shown = w.clients[&session].shown.values().map(|(pos, _)| pos.y / 400);
         shown.collect()
@@ -359,7 +348,7 @@ fn the_floors_of_a_tower_do_not_compete_for_places() {
     }
     let climber = all[0];
     w.walk(climber, Pos { y: 400, ..at(0, 0) });
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert!(floors_seen(&w, climber).iter().all(|floor| *floor == 1));
     assert_eq!(w.links(), brute::greedy(&w.scene, &w.truth, &w.links()));
 }
@@ -371,7 +360,7 @@ fn a_player_without_a_client_is_seen_and_looks_for_nothing_but_players() {
     let session = w.join(Plane(0), at, RangeSet::FULL);
     let silent = w.spawn(Kind::PLAYER, Plane(0), at, RangeSet::FULL, None);
     let coin = w.spawn(Kind(1), Plane(0), at, RangeSet::FULL, None);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     let client = &w.clients[&session];
     assert!(client.shown.contains_key(&silent) && client.shown.contains_key(&coin));
     let players = w.players();

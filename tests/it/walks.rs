@@ -7,7 +7,7 @@ use crate::support::brute::{self, Pair, in_range};
 use crate::support::commands::{motion_of, order_of};
 use crate::support::small_scene;
 use crate::support::world::{Weather, World};
-use crate::support::{Rng, say_how_to_replay, seeds};
+use crate::support::{Replay, Rng, seeds};
 use purview::scene::messages::{Motion, Order};
 use purview::scene::movement::{
     Blend, ClientMs, Extrapolator, Go, Move, MoveCommand, Open, Own, Path, Predictor, Rules,
@@ -246,8 +246,7 @@ impl Trial {
                 continue;
             }
             let id = self.npcs[i];
-            let owner = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
-            let Some(owner) = owner.map(|r| r.id()) else { continue };
+            let Some(owner) = self.w.home_id(id) else { continue };
             let (vx, vz) = (self.rng.range(-3_000, 3_000), self.rng.range(-3_000, 3_000));
             let here = Pos::default();
             let walk: Move = match self.rng.chance(50) {
@@ -347,17 +346,11 @@ impl Trial {
 
 fn trials(most: u64, spec: SceneSpec, play: fn(&mut Trial)) {
     for seed in seeds(most) {
-        let spec = spec.clone();
-        let trial = std::panic::catch_unwind(move || {
-            let mut trial = Trial::new(spec, seed);
-            trial.populate(40, 8);
-            trial.w.step();
-            play(&mut trial);
-        });
-        if let Err(panic) = trial {
-            say_how_to_replay("walks", seed);
-            std::panic::resume_unwind(panic);
-        }
+        let _replay = Replay("walks", seed);
+        let mut trial = Trial::new(spec.clone(), seed);
+        trial.populate(40, 8);
+        trial.w.step();
+        play(&mut trial);
     }
 }
 

@@ -23,6 +23,8 @@ use purview::wire::{
 };
 use serde_bytes::ByteBuf;
 
+use crate::stage::join;
+
 /// Integers of all magnitudes: MessagePack has a form for each width.
 fn any_u64() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0u32..64).prop_map(|(n, shift)| n >> shift)
@@ -400,14 +402,7 @@ fn values_and_payloads_are_limited() {
 #[test]
 fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
     let plane = Some(Plane::LIMBO);
-    let join = Join {
-        scene: String::new(),
-        plane,
-        pos: None,
-        sight: None,
-        properties: vec![],
-        view_cap: 0,
-    };
+    let join = Join { plane, ..join("") };
     let teleport = Teleport { seq: Seq(1), scene: None, plane, pos: Pos::default() };
     for (kind, msg) in [(2, ClientMsg::from(join)), (4, teleport.into())] {
         let got = ClientMsg::decode(&msg.encode());
@@ -418,15 +413,8 @@ fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
 
 #[test]
 fn a_range_has_three_rings_and_no_more() {
-    let join = |sight| Join {
-        scene: "m".into(),
-        plane: None,
-        pos: None,
-        sight: Some(sight),
-        properties: vec![],
-        view_cap: 0,
-    };
-    let mut bytes = ClientMsg::from(join(RangeSet::FULL)).encode();
+    let join = Join { sight: Some(RangeSet::FULL), properties: vec![], ..join("m") };
+    let mut bytes = ClientMsg::from(join).encode();
     let at = bytes.len() - 3;
     assert_eq!(bytes[at], 7);
     for bits in [8u8, 0x7f, 0xff] {

@@ -55,6 +55,7 @@
 mod clock;
 mod crowd;
 mod display;
+mod inputs;
 mod login;
 mod numbers;
 mod occupied;

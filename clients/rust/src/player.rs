@@ -20,22 +20,18 @@ mod reconnect;
 
 use std::sync::Arc;
 
-use purview::scene::movement::{MoveCommand, Tiles};
-use purview::scene::properties::{PropertyId, Value};
-use purview::scene::{EntityId, Facing, Plane, Pos, Seq};
-use purview::wire::client::{
-    Act, ClientMsg, Face, Join, Joined, Leave, Move, Ping, Refused, Set, Teleport, Ticket, Walk,
-    Welcome,
-};
+use purview::scene::{EntityId, Seq};
+use purview::wire::client::{Act, ClientMsg, Join, Joined, Leave, Ping, Refused, Ticket, Welcome};
 use purview::wire::{CloseCode, ErrorCode};
 use tokio::task::JoinHandle;
 
 pub use self::reconnect::Retry;
 use self::reconnect::{Back, Carrier, Shared, Way, catch_up, connect, lock};
+use crate::inputs::inputs;
 use crate::numbers::Numbers;
 use crate::transport::Network;
 use crate::trust::Trust;
-use crate::{ClientError, Event, Login, Receiver, Sender, Walker};
+use crate::{ClientError, Event, Login, Receiver, Sender};
 
 /// Most inputs that wait for an acknowledgement; servers accept a few more.
 const MAX_WAITING: usize = 240;
@@ -180,49 +176,9 @@ impl Player {
         }
     }
 
-    /// See [`Sender::send_move`].
-    ///
-    /// # Errors
-    /// [`ClientError::Behind`]. A broken connection is not an error here: the input is kept.
-    pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
-        self.input(|seq| Move { seq, pos }.into()).await
-    }
-
-    /// See [`Sender::walk`].
-    ///
-    /// # Errors
-    /// As [`Player::send_move`].
-    pub async fn walk<T: Tiles>(
-        &mut self,
-        now: purview::scene::movement::ClientMs,
-        walker: &mut Walker<T>,
-    ) -> Result<(), ClientError> {
-        while let Some(order) = walker.poll(now, self.next_seq()) {
-            self.send_walk(&order).await?;
-        }
-        Ok(())
-    }
-
-    /// See [`Sender::send_walk`].
-    ///
-    /// # Errors
-    /// As [`Player::send_move`].
-    pub async fn send_walk(&mut self, order: &MoveCommand) -> Result<Seq, ClientError> {
-        self.input(|seq| Walk::of(seq, order).into()).await
-    }
-
-    /// See [`Sender::teleport`].
-    ///
-    /// # Errors
-    /// As [`Player::send_move`].
-    pub async fn teleport(
-        &mut self,
-        scene: Option<String>,
-        plane: Option<Plane>,
-        pos: Pos,
-    ) -> Result<Seq, ClientError> {
-        self.input(|seq| Teleport { seq, scene, plane, pos }.into()).await
-    }
+    inputs!(
+        "[`ClientError::Behind`]. A broken connection is not an error here: the input is kept."
+    );
 
     /// See [`Sender::act`]; `aim` as in [`Sender::act_at`].
     ///
@@ -234,22 +190,6 @@ impl Player {
         aim: Option<EntityId>,
     ) -> Result<Seq, ClientError> {
         self.input(|seq| Act { seq, payload: payload.into(), aim }.into()).await
-    }
-
-    /// See [`Sender::face`].
-    ///
-    /// # Errors
-    /// As [`Player::send_move`].
-    pub async fn face(&mut self, facing: Facing) -> Result<Seq, ClientError> {
-        self.input(|seq| Face { seq, facing }.into()).await
-    }
-
-    /// See [`Sender::set`].
-    ///
-    /// # Errors
-    /// As [`Player::send_move`].
-    pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
-        self.input(|seq| Set { seq, property, value }.into()).await
     }
 
     /// See [`Sender::ping`]. Has no effect without a connection.

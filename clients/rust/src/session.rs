@@ -12,9 +12,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
-use purview::scene::movement::{ClientMs, Tiles};
-use purview::scene::properties::{PropertyId, Value};
-use purview::scene::{Plane, Pos, Seq};
+use purview::scene::{Pos, Seq};
 use purview::wire::client::{
     AskLines, Join, Joined, Left, Lines, Pong, Refused, Resume, ServerMsg, Ticket, Unconfirmed,
     Welcome,
@@ -22,9 +20,9 @@ use purview::wire::client::{
 use purview::wire::{CloseCode, Frame};
 
 pub use self::sender::Sender;
+use crate::inputs::inputs;
 use crate::numbers::Numbers;
 use crate::transport::{self, Incoming, Messages, Network, Reader, Writer};
-use crate::walker::Walker;
 use crate::{ClientError, Login, Trust};
 
 /// An event from the server, after the welcome.
@@ -227,38 +225,7 @@ impl Client {
         (self.sender, self.receiver)
     }
 
-    /// See [`Sender::send_move`].
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
-        self.sender.send_move(pos).await
-    }
-
-    /// See [`Sender::walk`].
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn walk<T: Tiles>(
-        &mut self,
-        now: ClientMs,
-        walker: &mut Walker<T>,
-    ) -> Result<(), ClientError> {
-        self.sender.walk(now, walker).await
-    }
-
-    /// See [`Sender::teleport`].
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn teleport(
-        &mut self,
-        scene: Option<String>,
-        plane: Option<Plane>,
-        pos: Pos,
-    ) -> Result<Seq, ClientError> {
-        self.sender.teleport(scene, plane, pos).await
-    }
+    inputs!("The network failed; the session is over.", sender);
 
     /// See [`Sender::act`].
     ///
@@ -266,14 +233,6 @@ impl Client {
     /// The network failed; the session is over.
     pub async fn act(&mut self, payload: Vec<u8>) -> Result<Seq, ClientError> {
         self.sender.act(payload).await
-    }
-
-    /// See [`Sender::set`].
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
-        self.sender.set(property, value).await
     }
 
     /// See [`Sender::ping`].

@@ -41,65 +41,31 @@ impl Seen {
     }
 }
 
-/// A frame contradicts those before it. The view is as it was before the frame.
+/// A frame contradicts those before it: its tick, and the entity or the last frame's tick. The view is
+/// as it was before the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// An entity enters that is in view already.
-    #[error("tick {tick}: entity {id} enters although it is in view already")]
-    EnterTwice {
-        /// The frame's tick.
-        tick: Tick,
-        /// The entity.
-        id: EntityId,
-    },
+    #[error("tick {0}: entity {1} enters although it is in view already")]
+    EnterTwice(Tick, EntityId),
     /// An entity leaves that is not in view.
-    #[error("tick {tick}: entity {id} leaves although it is not in view")]
-    LeaveUnseen {
-        /// The frame's tick.
-        tick: Tick,
-        /// The entity.
-        id: EntityId,
-    },
+    #[error("tick {0}: entity {1} leaves although it is not in view")]
+    LeaveUnseen(Tick, EntityId),
     /// An entity moves that is not in view.
-    #[error("tick {tick}: entity {id} moves although it is not in view")]
-    MoveUnseen {
-        /// The frame's tick.
-        tick: Tick,
-        /// The entity.
-        id: EntityId,
-    },
+    #[error("tick {0}: entity {1} moves although it is not in view")]
+    MoveUnseen(Tick, EntityId),
     /// An entity turns that is not in view.
-    #[error("tick {tick}: entity {id} turns although it is not in view")]
-    TurnUnseen {
-        /// The frame's tick.
-        tick: Tick,
-        /// The entity.
-        id: EntityId,
-    },
+    #[error("tick {0}: entity {1} turns although it is not in view")]
+    TurnUnseen(Tick, EntityId),
     /// A property changes of an entity that is not in view.
-    #[error("tick {tick}: a property of entity {id} changes although it is not in view")]
-    ChangeUnseen {
-        /// The frame's tick.
-        tick: Tick,
-        /// The entity.
-        id: EntityId,
-    },
+    #[error("tick {0}: a property of entity {1} changes although it is not in view")]
+    ChangeUnseen(Tick, EntityId),
     /// An entity acts that is not in view.
-    #[error("tick {tick}: entity {id} acts although it is not in view")]
-    ActUnseen {
-        /// The frame's tick.
-        tick: Tick,
-        /// The entity.
-        id: EntityId,
-    },
+    #[error("tick {0}: entity {1} acts although it is not in view")]
+    ActUnseen(Tick, EntityId),
     /// The frame's tick is not later than the last one.
-    #[error("a frame for tick {tick} after one for {last}")]
-    TickBack {
-        /// The frame's tick.
-        tick: Tick,
-        /// The last frame's tick.
-        last: Tick,
-    },
+    #[error("a frame for tick {0} after one for {1}")]
+    TickBack(Tick, Tick),
 }
 
 /// What the server told of the player itself.
@@ -283,38 +249,38 @@ impl View {
         if let Some(last) = self.tick
             && tick <= last
         {
-            return Err(ViewError::TickBack { tick, last });
+            return Err(ViewError::TickBack(tick, last));
         }
         let before = |id: &EntityId| !frame.resync && self.seen.contains_key(id);
         let entering = |id: &EntityId| frame.enters.iter().any(|e| e.id == *id);
         for (i, &id) in frame.leaves.iter().enumerate() {
             if !before(&id) || frame.leaves[..i].contains(&id) {
-                return Err(ViewError::LeaveUnseen { tick, id });
+                return Err(ViewError::LeaveUnseen(tick, id));
             }
         }
         for (i, e) in frame.enters.iter().enumerate() {
             let in_view = before(&e.id) && !frame.leaves.contains(&e.id);
             if in_view || frame.enters[..i].iter().any(|other| other.id == e.id) {
-                return Err(ViewError::EnterTwice { tick, id: e.id });
+                return Err(ViewError::EnterTwice(tick, e.id));
             }
         }
         let after = |id: &EntityId| (before(id) && !frame.leaves.contains(id)) || entering(id);
         if let Some(m) = frame.moves.iter().find(|m| !after(&m.id)) {
-            return Err(ViewError::MoveUnseen { tick, id: m.id });
+            return Err(ViewError::MoveUnseen(tick, m.id));
         }
         if let Some(t) = frame.trajectories.iter().find(|t| !after(&t.id())) {
-            return Err(ViewError::MoveUnseen { tick, id: t.id() });
+            return Err(ViewError::MoveUnseen(tick, t.id()));
         }
         let known = |id: &EntityId| after(id) || self.own.id == Some(*id);
         if let Some(t) = frame.turns.iter().find(|t| !known(&t.id)) {
-            return Err(ViewError::TurnUnseen { tick, id: t.id });
+            return Err(ViewError::TurnUnseen(tick, t.id));
         }
         if let Some(p) = frame.properties.iter().find(|p| !known(&p.entity)) {
-            return Err(ViewError::ChangeUnseen { tick, id: p.entity });
+            return Err(ViewError::ChangeUnseen(tick, p.entity));
         }
         // An entity that acts and leaves in one tick is still in `before`.
         if let Some(a) = frame.acts.iter().find(|a| !before(&a.id) && !entering(&a.id)) {
-            return Err(ViewError::ActUnseen { tick, id: a.id });
+            return Err(ViewError::ActUnseen(tick, a.id));
         }
         Ok(())
     }

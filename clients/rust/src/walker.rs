@@ -50,7 +50,8 @@ impl<T: Tiles> Walker<T> {
     /// As [`Walker::new`], on ground that the game knows. Its tiles must have the scene's side.
     pub fn on(now: ClientMs, joined: &Joined, tiles: T) -> Option<Walker<T>> {
         let (rules, own) = (joined.rules.movement.clone()?, joined.own.clone()?);
-        let predictor = predictor(now, joined, &rules, &own);
+        let limits = rules.rules(joined.rules.size_cm);
+        let predictor = Predictor::new(now, joined.pos, own.correction, limits, Blend::default());
         let ground = Occupied::nowhere(tiles);
         Some(Walker { predictor, ground, plane: joined.plane, rules, own, wish: Wish::Stand })
     }
@@ -223,11 +224,6 @@ impl<T: Tiles> Walker<T> {
     pub fn told(&self, now: ServerMs) -> Pos {
         self.own.trajectory.on_tiles(self.rules.tile_cm).position(now)
     }
-}
-
-fn predictor(now: ClientMs, joined: &Joined, rules: &MoveRules, own: &OwnMove) -> Predictor {
-    let rules = rules.rules(joined.rules.size_cm);
-    Predictor::new(now, joined.pos, own.correction, rules, Blend::default())
 }
 
 #[cfg(test)]

@@ -181,3 +181,23 @@ pub struct Spawn {
     /// Its bonds. In a region's own state: those of kinds that the scene does not have.
     pub bonds: KeptBonds,
 }
+
+impl Spawn {
+    /// An entity of nobody at a place of plane 0, which faces east and sees as far as its scene allows.
+    pub fn new(id: EntityId, kind: Kind, pos: Pos) -> Spawn {
+        Spawn {
+            id,
+            kind,
+            plane: Plane(0),
+            pos,
+            sight: ViewLimits::FULL,
+            left_at: None,
+            facing: Facing::EAST,
+            properties: Properties::default(),
+            session: None,
+            subject: SubjectHash::NONE,
+            account: Account::NONE,
+            bonds: KeptBonds::default(),
+        }
+    }
+}

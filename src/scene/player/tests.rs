@@ -77,6 +77,10 @@ fn to(plane: i32) -> Destination {
     Destination { scene: SCENE, region: FIRST, plane: Plane(plane), pos: Pos::ground(1, 2) }
 }
 
+fn hello() -> Said {
+    Said::Hello(Ok((ADA, Account::NONE)))
+}
+
 fn arrival(plane: i32) -> Said {
     let (id, sight, left_at) = (EntityId(70), ViewLimits::FULL, None);
     let (properties, bonds) = Default::default();
@@ -153,10 +157,16 @@ impl Bench {
         Bench { player, now_ms: 1_000, queued: 0 }
     }
 
-    fn in_world() -> Bench {
+    /// It has said hello and asked for plane 1.
+    fn joining() -> Bench {
         let mut b = Bench::new();
-        b.say(Said::Hello(Ok((ADA, Account::NONE))));
+        b.say(hello());
         b.say(arrival(1));
+        b
+    }
+
+    fn in_world() -> Bench {
+        let mut b = Bench::joining();
         b.notice(route(FIRST, 1, 0, true));
         assert_eq!(b.player.state(), State::InWorld);
         b
@@ -199,7 +209,7 @@ const NOTHING: [&str; 0] = [];
 #[test]
 fn a_session_from_hello_to_left() {
     let mut b = Bench::new();
-    assert_eq!(b.say(Said::Hello(Ok((ADA, Account::NONE)))), ["welcome"]);
+    assert_eq!(b.say(hello()), ["welcome"]);
     assert_eq!(b.say(arrival(1)), ["3: enter plane 1"]);
     assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["joined plane 1 tick 10"]);
     assert_eq!(b.say(step(1)), ["3: move 1"]);
@@ -216,12 +226,9 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
     let mut b = Bench::new();
     assert_eq!(b.say(arrival(2)), ["give back 2", "refused: join is not legal before the hello"]);
     assert_eq!(b.say(Said::Ping(1)), ["refused: ping is not legal before the hello"]);
-    b.say(Said::Hello(Ok((ADA, Account::NONE))));
+    b.say(hello());
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal between hello and join"]);
-    assert_eq!(
-        b.say(Said::Hello(Ok((ADA, Account::NONE)))),
-        ["refused: hello is not legal between hello and join"]
-    );
+    assert_eq!(b.say(hello()), ["refused: hello is not legal between hello and join"]);
     b.say(arrival(1));
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal before the joined message"]);
     b.notice(route(FIRST, 1, 0, true));
@@ -231,7 +238,7 @@ fn a_premature_message_is_refused_and_gives_its_place_back() {
 #[test]
 fn a_join_that_is_refused_can_be_tried_again() {
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok((ADA, Account::NONE))));
+    b.say(hello());
     let full = Problem::NoRoom { scene: "city".into(), lines: 2, capacity: 50 };
     let why = "refused: no line of scene \"city\" has room: 2 lines for 50 players each are full";
     assert_eq!(b.say(Said::Join(Err(full))), [why]);
@@ -378,23 +385,13 @@ fn a_player_that_game_logic_moves_to_another_plane_takes_a_place_there() {
 #[test]
 fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
     let full = |b: &mut Bench| {
-        b.say(Said::Hello(Ok((ADA, Account::NONE))));
+        b.say(hello());
         b.say(arrival(1));
-        let (session, subject, left_at) = (Some(b.player.session()), ADA, None);
-        let (facing, properties, bonds) = Default::default();
         let spawn = Spawn {
-            id: EntityId(70),
-            kind: Kind::PLAYER,
             plane: Plane(1),
-            pos: Pos::ground(0, 0),
-            sight: ViewLimits::FULL,
-            left_at,
-            facing,
-            properties,
-            session,
-            subject,
-            account: Default::default(),
-            bonds,
+            session: Some(b.player.session()),
+            subject: ADA,
+            ..Spawn::new(EntityId(70), Kind::PLAYER, Pos::ground(0, 0))
         };
         b.input(PlayerInput::Undelivered(Input::Enter(Box::new(spawn))))
     };
@@ -408,9 +405,7 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
 
 #[test]
 fn a_client_that_leaves_before_it_arrived_is_removed_when_it_does() {
-    let mut b = Bench::new();
-    b.say(Said::Hello(Ok((ADA, Account::NONE))));
-    b.say(arrival(1));
+    let mut b = Bench::joining();
     assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
     assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["3: leave"]);
     assert_eq!(b.notice(left(1)), ["give back 1", "done"]);
@@ -436,12 +431,10 @@ fn deadlines_close_a_session_that_waits_for_its_client() {
     assert_eq!(b.after(1), ["close Handshake", "done"]);
 
     let mut b = Bench::new();
-    b.say(Said::Hello(Ok((ADA, Account::NONE))));
+    b.say(hello());
     assert_eq!(b.after(5_000), ["close Handshake", "done"]);
 
-    let mut b = Bench::new();
-    b.say(Said::Hello(Ok((ADA, Account::NONE))));
-    b.say(arrival(1));
+    let mut b = Bench::joining();
     assert_eq!(b.after(5_000), ["close Overload", "3: leave"]);
 
     let mut b = Bench::in_world();

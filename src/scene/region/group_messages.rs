@@ -163,35 +163,16 @@ impl Region {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::scene::messages::{Input, MessageId, Spawn};
+    use crate::scene::messages::{Input, MessageId};
+    use crate::scene::region::fixtures;
     use crate::scene::region::mailbox::Mailbox;
-    use crate::scene::{
-        EntityId, Facing, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, SessionId,
-        ViewLimits,
-    };
+    use crate::scene::{EntityId, Pos, SceneId, SceneSpec};
 
     #[test]
     fn a_player_takes_few_senders_along_and_is_told_nothing_again() {
-        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-        let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
-        let state = Spawn {
-            subject: Default::default(),
-            account: Default::default(),
-            id: EntityId(1),
-            kind: Kind::PLAYER,
-            plane: Plane(0),
-            pos: Pos::ground(100, 100),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Facing::EAST,
-            properties: Default::default(),
-            session: Some(SessionId(1)),
-            bonds: Default::default(),
-        };
-        region.handle(Input::Enter(Box::new(state)), &mut Vec::new());
+        let mut region = fixtures::region(SceneSpec::default(), 0);
+        fixtures::enter(&mut region, 1, Pos::ground(100, 100));
         region.tick(Tick(1), &mut Vec::new());
         // Processes that each live for a second.
         let message = |sender, sent_ms| GroupMessage {

@@ -54,6 +54,8 @@ mod doors;
 mod egress;
 mod entities;
 mod feed;
+#[cfg(test)]
+mod fixtures;
 mod frames;
 mod group_messages;
 mod identity;

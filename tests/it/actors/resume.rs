@@ -25,11 +25,8 @@ fn a_client_resumes_after_a_broken_connection_and_others_notice_nothing() {
         let (a, b) = two(&mut s).await;
         let id = s.clients[a].id();
         let seen = (s.clients[b].entered.clone(), s.clients[b].left.clone());
-        s.tell(a, FromSocket::Gone).await;
-        s.clients[a].parted = true;
-        for _ in 0..5 {
-            s.tick().await;
-        }
+        s.cut(a).await;
+        s.ticks(5).await;
         assert!(s.clients[a].addr.connected(), "its session stays");
         assert_eq!(s.places(0), [(0, 1)], "the resume takes no second place");
         assert!(s.clients[b].shown.contains_key(&id));
@@ -59,26 +56,19 @@ fn a_dead_session_is_detected_and_its_client_resumes() {
         let id = s.clients[a].id();
         s.lose(alone).await;
         s.clients[a].parted = true;
-        for _ in 0..50 {
-            s.tick().await;
-        }
+        s.ticks(50).await;
         assert!(s.clients[b].shown.contains_key(&id), "the grace period runs");
         let back = s.resume(a, patient()).await;
         s.rest().await;
         assert_eq!(s.clients[back].id(), id);
         // And once more, without a resume.
-        s.tell(back, FromSocket::Gone).await;
-        s.clients[back].parted = true;
-        for _ in 0..605 {
-            s.tick().await;
-        }
+        s.cut(back).await;
+        s.ticks(605).await;
         assert!(!s.clients[b].shown.contains_key(&id), "the grace period is over");
         let late = s.resume(back, patient()).await;
         // A neighbour that remembers the player must ask on.
-        s.tick().await;
-        s.tick().await;
-        let refused = &s.clients[late].refused;
-        assert_eq!(refused.iter().map(|r| r.code).collect::<Vec<_>>(), [ErrorCode::Gone]);
+        s.ticks(2).await;
+        assert_eq!(s.clients[late].codes(), [ErrorCode::Gone]);
         s.greet(late, "meadow", Some(0), 1_590, 800).await;
         s.rest().await;
         assert_ne!(s.clients[late].id(), id, "the client has joined as a new player");
@@ -104,15 +94,16 @@ fn an_invalid_ticket_is_refused_and_the_client_may_join() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let who = s.connect(patient());
-        s.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into(), crowd: false })
-            .await;
+        s.hello(who, "somebody").await;
         for token in ["", "5 another meadow"] {
             s.say(who, Resume { token: token.into(), ack: Seq(0) }).await;
         }
         s.say(who, Resume { token: "5 somebody meadow".into(), ack: Seq(0) }).await;
         s.tick().await;
-        let codes: Vec<_> = s.clients[who].refused.iter().map(|r| r.code).collect();
-        assert_eq!(codes, [ErrorCode::BadTicket, ErrorCode::BadTicket, ErrorCode::Gone]);
+        assert_eq!(
+            s.clients[who].codes(),
+            [ErrorCode::BadTicket, ErrorCode::BadTicket, ErrorCode::Gone]
+        );
         s.greet(who, "meadow", None, 500, 500).await;
         // A second hello is premature; the join is accepted.
         s.rest().await;
@@ -129,12 +120,10 @@ fn a_client_resumes_in_the_scene_that_its_player_jumped_to() {
         // The player is on its way, and its client does not know yet.
         s.clients[a].reads = false;
         s.tick().await;
-        s.tell(a, FromSocket::Gone).await;
-        s.clients[a].parted = true;
+        s.cut(a).await;
         s.tick().await;
         let back = s.resume(a, patient()).await;
-        s.tick().await;
-        s.tick().await;
+        s.ticks(2).await;
         let here = s.clients[back].here();
         assert_eq!((here.scene.as_str(), here.ack), ("cave", Seq(2)));
     });
@@ -153,8 +142,7 @@ fn tickets_are_renewed_while_the_session_lives_and_the_newest_resumes() {
         let newest = s.clients[a].renewed.last().cloned().expect("a ticket");
         assert_eq!(newest.grace_period_ms, 60_000);
         assert_ne!(first, newest, "each ticket has its own expiry");
-        s.tell(a, FromSocket::Gone).await;
-        s.clients[a].parted = true;
+        s.cut(a).await;
         let id = s.clients[a].id();
         s.clients[a].joined.last_mut().expect("the client has joined").ticket = Some(newest);
         let back = s.resume(a, patient()).await;

@@ -1,20 +1,15 @@
 //! The actions of players whose regions die.
 
 use super::{DEAD, later, pair_of_players};
-use bytes::Bytes;
-use purview::scene::messages::{EntityAction, Input, Order};
+use purview::scene::messages::Input;
 use purview::scene::{Pos, Seq, SessionId};
 
+use crate::support::histories::{wave, waves_of};
 use crate::support::world::World;
 
 fn act(w: &mut World, session: SessionId, number: u32) {
-    w.order(session, Order::Act(EntityAction::new(format!("wave {number}"))));
+    w.order(session, wave(number));
     w.step();
-}
-
-/// The actions that a client has received.
-fn received(w: &World, session: SessionId) -> Vec<Bytes> {
-    w.clients[&session].acts.iter().map(|(_, _, payload)| payload.clone()).collect()
 }
 
 #[test]
@@ -25,14 +20,14 @@ fn a_client_is_told_once_which_actions_a_dead_region_may_have_kept_to_itself() {
     (11..=14).for_each(|number| act(&mut w, a, number));
     assert_eq!(w.clients[&a].ack, Seq(14));
     w.kill(DEAD, 12);
-    (0..40).for_each(|_| w.step());
+    w.steps(40);
     assert_eq!(w.clients[&a].unconfirmed, [(Seq(11), Seq(14))], "since the checkpoint");
     act(&mut w, a, 15);
-    (0..5).for_each(|_| w.step());
+    w.steps(5);
     assert_eq!(w.clients[&a].unconfirmed.len(), 1);
     assert_eq!(w.clients[&b].unconfirmed, []);
-    let want: Vec<_> = (1..=15).map(|number| Bytes::from(format!("wave {number}"))).collect();
-    assert_eq!(received(&w, b), want, "each once, those of the checkpoint too");
+    let want: Vec<u32> = (1..=15).collect();
+    assert_eq!(waves_of(&w, b), want, "each once, those of the checkpoint too");
 }
 
 #[test]
@@ -45,7 +40,7 @@ fn nothing_is_told_of_inputs_that_are_no_actions_or_that_the_checkpoint_has() {
         w.step();
     }
     w.kill(DEAD, 12);
-    (0..40).for_each(|_| w.step());
+    w.steps(40);
     assert_eq!((w.clients[&a].ack, w.clients[&a].unconfirmed.len()), (Seq(4), 0));
 }
 
@@ -56,10 +51,9 @@ fn a_client_that_reads_again_is_told_what_others_did_meanwhile() {
     let (id, session) = (w.clients[&a].entity, a);
     w.tell(DEAD, Input::Hold { id, session });
     (2..=6).for_each(|number| act(&mut w, b, number));
-    assert_eq!(received(&w, a).len(), 1);
+    assert_eq!(waves_of(&w, a), [1]);
     w.tell(DEAD, Input::Release { id, session });
     act(&mut w, b, 7);
     w.step();
-    let want: Vec<_> = (1..=7).map(|number| Bytes::from(format!("wave {number}"))).collect();
-    assert_eq!(received(&w, a), want);
+    assert_eq!(waves_of(&w, a), (1..=7).collect::<Vec<_>>());
 }

@@ -1,7 +1,7 @@
 //! Entities that are handed over again, or handed back, after a death: where they live on, and for
 //! how long they wait.
 
-use purview::scene::messages::ResumeFor;
+use purview::scene::region::RegionSnapshot;
 
 use super::*;
 
@@ -14,20 +14,12 @@ fn risen(w: &World, id: RegionId, epoch: Epoch, grace_ticks: u64) -> Region {
 }
 
 fn hands(from: RegionId, handed: Vec<Handoff>) -> Input {
-    let (answer, tick, lives) = (None, Tick(99), Vec::new());
-    Input::Claims(Box::new(Claims { from, answer, tick, lives, handed }))
+    claims(from, None, 99, Vec::new(), handed)
 }
 
 /// The entities that a region hands to another one after a death.
 fn handed_to(to: RegionId, fx: &[Effect]) -> Vec<Handoff> {
-    let handed = fx.iter().filter_map(|effect| match effect {
-        Effect::Forward(region, input) if *region == to => match &**input {
-            Input::Claims(claims) => Some(claims.handed.clone()),
-            _ => None,
-        },
-        _ => None,
-    });
-    handed.flatten().collect()
+    claims_for(to, fx).into_iter().flat_map(|claims| claims.handed).collect()
 }
 
 /// Found by simulation: an owner in between had restored the player, had its session, and died
@@ -69,25 +61,11 @@ pub fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     let mut fx = Vec::new();
     (100..130).for_each(|n| dead.tick(Tick(n), &mut fx));
     assert_eq!((dead.counts().unclaimed, handed_to(NEXT, &fx)), (1, Vec::new()));
-    let (session, acked, asked, since_ms) = (SessionId(6), Seq(0), DEAD, 1);
-    dead.handle(
-        Input::Resume(Resume {
-            id,
-            session,
-            subject: Default::default(),
-            acked,
-            asked,
-            since_ms,
-            purpose: ResumeFor::Play,
-        }),
-        &mut fx,
-    );
+    let resume = Resume { subject: Default::default(), ..resume_of(SessionId(6), id, DEAD, 1) };
+    dead.handle(Input::Resume(resume), &mut fx);
     (130..150).for_each(|n| dead.tick(Tick(n), &mut fx));
-    let goes_on = fx.iter().find_map(|effect| match effect {
-        Effect::Handoff(to, handoff) => Some((*to, handoff.epoch >= later.of_birth())),
-        _ => None,
-    });
-    assert_eq!(goes_on, Some((NEXT, true)));
+    let goes_on = handoffs(&fx).into_iter().next();
+    assert_eq!(goes_on.map(|(to, on)| (to, on.epoch >= later.of_birth())), Some((NEXT, true)));
 }
 
 /// Found by simulation: the player was handed back one tick before the region's grace period for
@@ -116,19 +94,19 @@ fn a_player_handed_back_late_has_its_whole_grace_period() {
 fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
     let (mut w, ..) = pair_of_players();
     let (beast, other) = (npc(&mut w, 3_300), npc(&mut w, 3_400));
-    (0..2).for_each(|_| w.step());
+    w.steps(2);
     later(&mut w);
     push(&mut w, NEXT, beast, 3_000);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     assert_eq!(w.acting_region(beast), Some(DEAD));
     let checkpoint = w.tick;
     if keeps {
         w.regions.iter_mut().for_each(|region| region.keep_notes_since(Tick(checkpoint.0 - 10)));
     }
-    (0..ESCROW_TICKS + 50).for_each(|_| w.step());
+    w.steps(ESCROW_TICKS + 50);
     // Notes are dropped when newer ones arrive.
     push(&mut w, NEXT, other, 3_000);
-    (0..3).for_each(|_| w.step());
+    w.steps(3);
     die(&mut w, DEAD);
     (w, beast)
 }

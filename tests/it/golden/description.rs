@@ -17,7 +17,6 @@ pub struct Description {
     pub close: Vec<Code>,
 }
 
-/// A limit of the protocol.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
@@ -26,7 +25,6 @@ pub struct Limit {
     pub meaning: String,
 }
 
-/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum From {
@@ -155,7 +153,6 @@ impl Type {
 }
 
 impl Description {
-    /// The file.
     pub fn read() -> Description {
         let all: Description = toml::from_str(SOURCE).unwrap_or_else(|e| panic!("{e}"));
         for field in all.fields() {
@@ -194,7 +191,6 @@ impl Description {
         self.choice.iter().find(|c| c.name == name)
     }
 
-    /// The message with this number.
     pub fn message(&self, number: u8) -> &Message {
         let found = self.message.iter().find(|m| m.number == number);
         found.unwrap_or_else(|| panic!("there is no message {number}"))

@@ -62,11 +62,9 @@ fn examples(all: &Description, is: &Type) -> (Vec<Tree>, Vec<Tree>) {
             let bad = [Tree::Nil, Tree::Bool(true), text(), list()].into_iter().chain(beyond);
             (vec![Tree::Int(*low), Tree::Int(*high)], bad.collect())
         }
-        Type::Error => {
-            (codes(&all.error), vec![Tree::Int(-1), Tree::Int(1 << 16), Tree::Nil, text()])
-        }
-        Type::Close => {
-            (codes(&all.close), vec![Tree::Int(-1), Tree::Int(1 << 16), Tree::Nil, text()])
+        Type::Error | Type::Close => {
+            let known = if *is == Type::Error { &all.error } else { &all.close };
+            (codes(known), vec![Tree::Int(-1), Tree::Int(1 << 16), Tree::Nil, text()])
         }
         Type::Bool => {
             let good = vec![Tree::Bool(true), Tree::Bool(false)];

@@ -28,6 +28,10 @@ struct Client {
 }
 
 impl Client {
+    fn new(pos: Pos, clock: f64) -> Client {
+        Client { correction: 0, clock, motion: Move::stand(pos), since: clock, said: clock }
+    }
+
     fn here(&self) -> Pos {
         let passed = (self.clock as u64).saturating_sub(self.since as u64);
         self.motion.position(passed as u32)
@@ -62,7 +66,6 @@ impl Client {
 /// What a cheater does in a frame (every 20 ms): its clock advances, and it may send commands.
 type Trick = Box<dyn Fn(&mut Client, u64) -> Vec<MoveCommand>>;
 
-/// The outcome of a trial.
 #[derive(Debug)]
 struct Outcome {
     way_cm: i32,
@@ -75,8 +78,7 @@ fn cheat(trick: &Trick, weather: Weather, seed: u64, wall: Option<i32>) -> (Outc
         map.wall((0..400).map(|z| (x, z)));
     }
     let mut server = Server::new(map, START, SPEED, weather, seed);
-    let (motion, clock) = (Move::stand(START), 1_000.0);
-    let mut client = Client { correction: 0, clock, motion, since: clock, said: clock };
+    let mut client = Client::new(START, 1_000.0);
     let mut seq = 0;
     let mut began = START.x;
     let mut farthest = 0;
@@ -151,14 +153,25 @@ fn trial(name: &str, trick: impl Fn(&mut Client, u64) -> Vec<MoveCommand> + 'sta
     refused.values().sum()
 }
 
+const PERFECT: Weather = Weather { delay_ms: 0, jitter_ms: 0, lost_per_mille: 0 };
+
 fn weathers() -> Vec<(u64, Weather)> {
-    let perfect = Weather { delay_ms: 0, jitter_ms: 0, lost_per_mille: 0 };
-    (0..10).map(|seed| (seed, USUAL)).chain([(77, perfect)]).collect()
+    (0..10).map(|seed| (seed, USUAL)).chain([(77, PERFECT)]).collect()
 }
 
 /// An honest frame of its clock.
 fn tick_on(c: &mut Client, rate: f64) {
     c.clock += 20.0 * rate;
+}
+
+/// An honest clock, and nothing done while all clients stand.
+fn on_time(
+    trick: impl Fn(&mut Client, u64) -> Vec<MoveCommand>,
+) -> impl Fn(&mut Client, u64) -> Vec<MoveCommand> {
+    move |c, now| {
+        tick_on(c, 1.0);
+        if now < IDLE_MS { Vec::new() } else { trick(c, now) }
+    }
 }
 
 /// Sends a command every half second of its clock: first a move and then "on"; again after a
@@ -176,13 +189,11 @@ fn walk_on(c: &mut Client, now: u64, speed: f64) -> Vec<MoveCommand> {
 #[test]
 fn a_start_further_ahead_gains_nothing() {
     for step in [30, 1_000, 5_000] {
-        let refused = trial(&format!("teleport by {step} cm"), move |c, now| {
-            tick_on(c, 1.0);
-            match now >= IDLE_MS && now % 1_000 == 0 {
-                true => vec![c.east(step, 500.0)],
-                false => walk_on(c, now, 500.0),
-            }
+        let teleport = on_time(move |c, now| match now % 1_000 {
+            0 => vec![c.east(step, 500.0)],
+            _ => walk_on(c, now, 500.0),
         });
+        let refused = trial(&format!("teleport by {step} cm"), teleport);
         assert!(refused > 100);
     }
 }
@@ -190,14 +201,11 @@ fn a_start_further_ahead_gains_nothing() {
 #[test]
 fn a_greater_speed_gains_nothing() {
     for factor in [1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0] {
-        let refused = trial(&format!("speed x {factor}, stated"), move |c, now| {
-            tick_on(c, 1.0);
-            walk_on(c, now, 500.0 * factor)
-        });
+        let stated = on_time(move |c, now| walk_on(c, now, 500.0 * factor));
+        let refused = trial(&format!("speed x {factor}, stated"), stated);
         assert!(refused > 100);
-        let refused = trial(&format!("speed x {factor}, by paths"), move |c, now| {
-            tick_on(c, 1.0);
-            if now < IDLE_MS || (c.is_walking() && c.clock - c.said < 400.0) {
+        let by_paths = on_time(move |c, _| {
+            if c.is_walking() && c.clock - c.said < 400.0 {
                 return Vec::new();
             }
             let speed = (500.0 * factor) as u32;
@@ -205,16 +213,17 @@ fn a_greater_speed_gains_nothing() {
             let path = Path::new(c.here(), steps, speed, 100);
             vec![c.order(Go::Walk(path.into()))]
         });
+        let refused = trial(&format!("speed x {factor}, by paths"), by_paths);
         assert!(refused > 100);
-        let refused = trial(&format!("speed x {factor}, unstated"), move |c, now| {
-            tick_on(c, 1.0);
-            if now < IDLE_MS || (c.is_walking() && c.clock - c.said < 400.0) {
+        let unstated = on_time(move |c, _| {
+            if c.is_walking() && c.clock - c.said < 400.0 {
                 return Vec::new();
             }
             // 200 cm in 400 ms are right.
             let ahead = if c.is_walking() { (200.0 * (factor - 1.0)) as i32 } else { 0 };
             vec![c.east(ahead, 500.0)]
         });
+        let refused = trial(&format!("speed x {factor}, unstated"), unstated);
         assert!(refused > 20);
     }
 }
@@ -245,18 +254,17 @@ fn a_manipulated_clock_gains_next_to_nothing() {
             false => walk_on(c, now, 500.0),
         }
     });
-    let refused = trial("clock back by a second, every three seconds", |c, now| {
-        tick_on(c, 1.0);
-        if now > IDLE_MS && now % 3_000 == 0 && c.is_walking() {
+    let back = on_time(|c, now| {
+        if now % 3_000 == 0 && c.is_walking() {
             c.clock -= 1_000.0;
             return vec![c.order(Go::On)];
         }
         walk_on(c, now, 500.0)
     });
+    let refused = trial("clock back by a second, every three seconds", back);
     assert!(refused > 50);
-    trial("silence, then all at once", |c, now| {
-        tick_on(c, 1.0);
-        if now < IDLE_MS || now % 3_000 != 0 {
+    let silent = on_time(|c, now| {
+        if now % 3_000 != 0 {
             return Vec::new();
         }
         // Three seconds that it claims to have walked.
@@ -271,25 +279,21 @@ fn a_manipulated_clock_gains_next_to_nothing() {
         all.push(c.order(Go::On));
         all
     });
+    trial("silence, then all at once", silent);
 }
 
 #[test]
 fn a_flood_of_small_moves_gains_next_to_nothing() {
     for ahead in [1, 2, 5, 24] {
-        let refused = trial(&format!("micro-moves, {ahead} cm each"), move |c, now| {
-            tick_on(c, 1.0);
-            if now < IDLE_MS { Vec::new() } else { vec![c.east(ahead, 500.0)] }
-        });
+        let small = on_time(move |c, _| vec![c.east(ahead, 500.0)]);
+        let refused = trial(&format!("micro-moves, {ahead} cm each"), small);
         assert!(refused > 10);
     }
-    trial("micro-moves, a millisecond each", |c, now| {
-        tick_on(c, 1.0);
-        if now < IDLE_MS {
-            return Vec::new();
-        }
+    let short = on_time(|c, _| {
         c.clock += 1.0;
         vec![c.east(0, 500.0)]
     });
+    trial("micro-moves, a millisecond each", short);
     for teleport in [200.0, 260.0, 330.0] {
         trial(&format!("everything at once, clock steps of {teleport} ms"), move |c, now| {
             // A thousandth more time, most of the allowance, the start differences and what time
@@ -314,15 +318,11 @@ fn a_flood_of_small_moves_gains_next_to_nothing() {
 
 #[test]
 fn repeated_commands_gain_nothing() {
-    let trick = |c: &mut Client, now: u64| {
-        tick_on(c, 1.0);
-        walk_on(c, now, 500.0)
-    };
-    let (alone, _) = cheat(&(Box::new(trick) as Trick), USUAL, 5, None);
+    let trick: Trick = Box::new(on_time(|c, now| walk_on(c, now, 500.0)));
+    let (alone, _) = cheat(&trick, USUAL, 5, None);
     // The same with every message three times.
     let mut server = Server::new(Map::new(0, 0), START, SPEED, USUAL, 5);
-    let (motion, clock) = (Move::stand(START), 1_000.0);
-    let mut client = Client { correction: 0, clock, motion, since: clock, said: clock };
+    let mut client = Client::new(START, 1_000.0);
     let mut sent = Vec::new();
     let mut pos = START;
     for now in (0..=IDLE_MS + MINUTE_MS).step_by(20) {
@@ -346,17 +346,12 @@ fn repeated_commands_gain_nothing() {
 
 #[test]
 fn refusals_gain_nothing() {
-    let refused = trial("walks with a refusal every 0.4 s", |c, now| {
-        tick_on(c, 1.0);
-        if now < IDLE_MS {
-            return Vec::new();
-        }
-        match now % 400 {
-            0 => vec![c.east(0, 500.0)],
-            200 => vec![c.east(9_999, 500.0)],
-            _ => Vec::new(),
-        }
+    let refusals = on_time(|c, now| match now % 400 {
+        0 => vec![c.east(0, 500.0)],
+        200 => vec![c.east(9_999, 500.0)],
+        _ => Vec::new(),
     });
+    let refused = trial("walks with a refusal every 0.4 s", refusals);
     assert!(refused > 100);
     trial("a clock that stood, and refusals", |c, now| {
         tick_on(c, if now < IDLE_MS { 0.0 } else { 1.0 });
@@ -365,25 +360,20 @@ fn refusals_gain_nothing() {
         }
         if !c.is_walking() { vec![c.east(0, 500.0), c.east(9_999, 500.0)] } else { Vec::new() }
     });
-    trial("ignores corrections", |c, now| {
-        tick_on(c, 1.0);
+    let deaf = on_time(|c, now| {
         c.correction = 0;
-        match now >= IDLE_MS && now % 400 == 0 {
-            true => vec![c.east(30, 500.0)],
-            false => Vec::new(),
-        }
+        if now % 400 == 0 { vec![c.east(30, 500.0)] } else { Vec::new() }
     });
+    trial("ignores corrections", deaf);
 }
 
 /// Joins, claims at once all walking that may be owed, leaves, and joins again where it was.
 fn way_of_a_rejoiner(stays_ms: u64, away_ms: u64, claims_ms: f64) -> i32 {
-    let perfect = Weather { delay_ms: 0, jitter_ms: 0, lost_per_mille: 0 };
-    let mut server = Server::new(Map::new(0, 0), START, SPEED, perfect, 1);
+    let mut server = Server::new(Map::new(0, 0), START, SPEED, PERFECT, 1);
     let (mut at, mut farthest) = (0, START.x);
     let (mut pos, mut clock) = (START, 1_000.0);
     while at < MINUTE_MS {
-        let motion = Move::stand(pos);
-        let mut client = Client { correction: 0, clock, motion, since: clock, said: clock };
+        let mut client = Client::new(pos, clock);
         server.inbox.send(at, (Seq(1), client.east(0, f64::from(SPEED))));
         client.clock += claims_ms;
         server.inbox.send(at, (Seq(2), client.order(Go::On)));
@@ -392,7 +382,7 @@ fn way_of_a_rejoiner(stays_ms: u64, away_ms: u64, claims_ms: f64) -> i32 {
         }
         let left = at + stays_ms;
         at = left + away_ms;
-        pos = server.rejoin(at, left, perfect);
+        pos = server.rejoin(at, left, PERFECT);
         clock = client.clock + 1.0;
     }
     farthest - START.x
@@ -400,7 +390,7 @@ fn way_of_a_rejoiner(stays_ms: u64, away_ms: u64, claims_ms: f64) -> i32 {
 
 #[test]
 fn leaving_and_joining_again_gains_nothing() {
-    let honest = honest(Weather { delay_ms: 0, jitter_ms: 0, lost_per_mille: 0 }, 1);
+    let honest = honest(PERFECT, 1);
     for (stays_ms, away_ms) in [(100, 100), (300, 200), (500, 100), (700, 1_000), (1_500, 300)] {
         for claims_ms in [100.0, 300.0, 700.0, 1_000.0, 1_099.0] {
             let way_cm = way_of_a_rejoiner(stays_ms, away_ms, claims_ms);

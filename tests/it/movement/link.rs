@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use crate::support::Rng;
 
-/// The quality of a network.
 #[derive(Debug, Clone, Copy)]
 pub struct Weather {
     /// One way, milliseconds.

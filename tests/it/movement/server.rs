@@ -61,7 +61,6 @@ pub fn rules() -> Rules {
     Rules::within(Rect { x0: 0, z0: 0, x1: SIDE * 100, z1: SIDE * 100 })
 }
 
-/// A message from the server to the client.
 #[derive(Debug, Clone, Copy)]
 pub enum Down {
     Ack(Seq),
@@ -144,7 +143,6 @@ impl Server {
         advanced.pos
     }
 
-    /// Tells viewers the trajectory.
     fn tell(&mut self, now: ServerMs) {
         self.told += 1;
         let trajectory: Trajectory = self.mover.trajectory();
@@ -164,7 +162,6 @@ impl Server {
         pos
     }
 
-    /// The server sends a correction.
     pub fn correct(&mut self, now: u64, correction: Correction) {
         self.outbox.send(now, Down::Correction(correction));
         self.tell(ServerMs(now));

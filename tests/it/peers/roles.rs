@@ -22,72 +22,32 @@ enum May {
 
 use May::{Any, Never, Own};
 
-/// What a node and a gateway may send. A new kind of message needs a row.
-const RIGHTS: [(&str, May, May); 65] = [
+/// What a node and a gateway may send; of every other kind a node may send any, and a gateway none.
+const RIGHTS: [(&str, May, May); 25] = [
     ("Answered", Own, Own),
     ("Ask Balance", Any, Any),
     ("Ask Claims", Own, Own),
     ("Ask Clock", Any, Any),
     ("Ask Entity", Any, Any),
     ("Ask Lines", Any, Any),
-    ("Ask Loads", Any, Never),
     ("Ask Players", Any, Any),
-    ("Busy", Any, Never),
-    ("CommandResult", Any, Never),
-    ("Frames", Any, Never),
     ("Gone", Own, Own),
-    ("Move Cargo", Any, Never),
     ("Move Marked", Any, Own),
-    ("Move Moved", Any, Never),
-    ("Move Passed", Any, Never),
-    ("Move Prepare", Any, Never),
-    ("Move Ready", Any, Never),
-    ("Notice Bonds", Any, Never),
-    ("Notice Kicked", Any, Never),
-    ("Notice Left", Any, Never),
-    ("Notice Nowhere", Any, Never),
-    ("Notice Present", Any, Never),
-    ("Notice Refused", Any, Never),
-    ("Notice OtherSubject", Any, Never),
-    ("Notice Replaced", Any, Never),
-    ("Notice Resumed", Any, Never),
-    ("Notice Route", Any, Never),
-    ("Notice Stays", Any, Never),
-    ("Region Bonds", Any, Never),
-    ("Region Border", Any, Never),
-    ("Region BorderLost", Any, Never),
-    ("Region BorderRound", Any, Never),
-    ("Region Claims", Any, Never),
     ("Region Client", Any, Own),
-    ("Region Command", Any, Never),
-    ("Region CommandResult", Any, Never),
     ("Region Disconnected", Any, Own),
-    ("Region Scene", Any, Never),
     ("Region Elsewhere", Any, Own),
     ("Region Enter", Any, Own),
-    ("Region Group", Any, Never),
-    ("Region Handoff", Any, Never),
     ("Region Hold", Any, Own),
     ("Region Kicked", Any, Own),
-    ("Region Leave", Any, Never),
-    ("Region Locate", Any, Never),
-    ("Region Map", Any, Never),
     ("Region Present", Any, Own),
-    ("Region Recovered", Any, Never),
     ("Region Release", Any, Own),
     ("Region Resume", Any, Own),
     ("Region Resync", Any, Own),
-    ("Region Tell", Any, Never),
-    ("Region View", Any, Never),
     ("Suspect", Any, Any),
     ("Worker Answer", Own, Never),
     ("Worker Ask", Own, Own),
-    ("Worker Ended", Any, Never),
     ("Worker Got", Own, Never),
     ("Worker Here", Own, Never),
-    ("Worker Planes", Any, Never),
-    ("Worker Refused", Any, Never),
-    ("Worker Told", Any, Never),
     ("Worker Verdict", Own, Never),
 ];
 
@@ -109,13 +69,12 @@ fn every_message_in_every_role_is_sent_or_refused_as_the_list_says() {
     let mut seen = BTreeSet::new();
     for (name, message) in samples::all() {
         let kind = samples::kinds::kind_of(&message);
-        let (&kind, &(node, gateway)) =
-            rights.get_key_value(&kind[..]).unwrap_or_else(|| panic!("{kind:?} has no row"));
-        seen.insert(kind);
+        let (node, gateway) = rights.get(&kind[..]).copied().unwrap_or((Any, Never));
         assert_eq!(outcome(Role::Node, &message), node, "a node: {name}");
         assert_eq!(outcome(Role::Gateway, &message), gateway, "a gateway: {name}");
+        seen.insert(kind);
     }
-    assert_eq!(seen, rights.into_keys().collect(), "every row has a sample");
+    assert!(rights.keys().all(|kind| seen.contains(*kind)), "every row has a sample: {seen:?}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ use purview::scene::{
 use purview::wire::peer::query::{Answer, EntityLocation, Fullness, Question, Stamp, SubjectClaim};
 use purview::wire::peer::{self, ActorState, MoveMsg, PeerMsg};
 
-use self::kinds::{kind, message_kind, move_kind, notice_kind};
+use self::kinds::variant;
 
 /// The process of the sessions, workers and players of the samples.
 pub const PROCESS: u64 = 3;
@@ -461,13 +461,10 @@ fn moves() -> Vec<MoveMsg> {
 /// A message of every kind, with its name.
 pub fn all() -> Vec<(String, PeerMsg)> {
     let region = |(what, input): (&str, Input)| {
-        let name = format!("{}{what}", kind(&input));
+        let name = format!("{}{what}", variant(&input));
         (name, PeerMsg::Region { to: RegionId(2), epoch: EPOCH, input })
     };
-    let notice = |notice| {
-        let name = notice_kind(&notice).to_owned();
-        (name, PeerMsg::Notice { session: SESSION, notice })
-    };
+    let notice = |notice| (variant(&notice), PeerMsg::Notice { session: SESSION, notice });
     let others = [
         (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames().into() }),
         (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(PROCESS << 32)])),
@@ -486,14 +483,11 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         (String::new(), PeerMsg::Answered { ticket: 8, answer: answer() }),
         (String::new(), PeerMsg::Busy { region: RegionId(2), busy: true }),
     ];
-    let moves = moves().into_iter().map(|msg| {
-        let name = move_kind(&msg).to_owned();
-        (name, PeerMsg::Move(Box::new(msg)))
-    });
+    let moves = moves().into_iter().map(|msg| (variant(&msg), PeerMsg::Move(Box::new(msg))));
     let all = inputs().into_iter().map(region).chain(notices().into_iter().map(notice));
     let all = all.chain(moves);
     let named = |(name, message): (String, PeerMsg)| {
-        (format!("{} {name}", message_kind(&message)).trim().to_owned(), message)
+        (format!("{} {name}", variant(&message)).trim().to_owned(), message)
     };
     all.chain(others).chain(workers::workers()).map(named).collect()
 }

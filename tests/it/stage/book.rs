@@ -14,7 +14,6 @@ use purview::scene::EntityId;
 use purview::scene::properties::Value;
 use purview::scene::views::NamedBond;
 
-/// A player's record.
 #[derive(Debug, Clone, Default)]
 struct Record {
     number: u64,
@@ -44,7 +43,6 @@ struct Held {
 
 type Claim = Result<Claimed, NotClaimed>;
 
-/// Players' records in memory.
 #[derive(Debug, Default)]
 pub struct Book(Mutex<Held>, Option<Duration>);
 
@@ -64,13 +62,11 @@ impl Book {
         self.held().records.insert(name.into(), record);
     }
 
-    /// The properties that are kept of a player.
     pub fn properties(&self, name: &str) -> BTreeMap<u8, Value> {
         let kept = self.held().records[name].place.clone().expect("a place");
         kept.properties.iter().map(|kept| (kept.id.0, kept.value.clone())).collect()
     }
 
-    /// The bonds that are kept of a player.
     pub fn bonds(&self, name: &str) -> Vec<NamedBond> {
         self.held()
             .records
@@ -89,12 +85,10 @@ impl Book {
         self.held().holds_claims = true;
     }
 
-    /// How many claims are under way.
     pub fn claims_under_way(&self) -> usize {
         self.held().claims.len()
     }
 
-    /// How many claims were refused.
     pub fn claims_refused(&self) -> usize {
         self.held().claims_refused
     }

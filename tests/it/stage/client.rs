@@ -9,7 +9,7 @@ use purview::actor::player::PlayerActor;
 use purview::actor::player::sink::{ClientOut, ClientQueue};
 use purview::scene::{EntityId, Pos, SessionId};
 use purview::wire::client::{Joined, Lines, Refused, Ticket};
-use purview::wire::{CloseCode, Frame, ServerMsg};
+use purview::wire::{CloseCode, ErrorCode, Frame, ServerMsg};
 
 use super::PATIENCE;
 
@@ -71,6 +71,11 @@ impl Client {
     /// The last `Joined` message.
     pub fn here(&self) -> &Joined {
         self.joined.last().expect("a client that has joined")
+    }
+
+    /// Why its messages were refused.
+    pub fn codes(&self) -> Vec<ErrorCode> {
+        self.refused.iter().map(|refused| refused.code).collect()
     }
 
     pub fn in_world(&self) -> bool {

@@ -26,7 +26,6 @@ use purview::actor::region::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::messages::Input;
 use purview::scene::player::PlayerConfig;
-use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{
     EntityId, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SubjectHash, Tick,
 };
@@ -38,6 +37,7 @@ pub use self::book::Book;
 pub use self::client::Client;
 
 use self::gate::{Flush, Gate, Shut};
+use crate::support::small_scene;
 
 /// Upper bound of all waits; only a message that never comes takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,21 +49,11 @@ pub type Who = usize;
 pub fn nine_regions(name: &str) -> SceneSpec {
     SceneSpec {
         name: name.into(),
-        width_cm: 4_800,
-        depth_cm: 4_800,
-        land_cm: 1_600,
-        region_lands_x: 1,
-        region_lands_z: 1,
-        layers: vec![LayerSpec::square("common", 400)],
         kinds: SceneSpec::default().kinds,
         patch_margin_cm: Some(50),
-        rates: Rates { near: 1, middle: 1, far: 1 },
-        handoff_margin_cm: 100,
-        top_speed_cm_s: 2_000,
+        view_margin_cm: SceneSpec::default().view_margin_cm,
         client_teleports: true,
-        spawn_x_cm: 0,
-        spawn_z_cm: 0,
-        ..SceneSpec::default()
+        ..small_scene((3, 3), 1_600, 400)
     }
 }
 
@@ -78,7 +68,6 @@ pub fn calm() -> PlayerConfig {
     }
 }
 
-/// The actors and their clients.
 pub struct Stage {
     pub directory: Arc<Directory>,
     pub regions: Vec<RegionRef>,
@@ -143,12 +132,12 @@ pub fn play(test: impl AsyncFnOnce()) {
 impl Stage {
     /// Regions of these scenes, in turn on two arbiters, with a manual clock.
     pub fn new(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Manual, false, |directory| directory)
+        Stage::build(specs, false, |directory| directory)
     }
 
     /// As [`Stage::new`], with gates in front of the regions.
     pub fn gated(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Manual, true, |directory| directory)
+        Stage::build(specs, true, |directory| directory)
     }
 
     /// As [`Stage::new`], with this grace period for players whose sessions are gone.
@@ -158,7 +147,7 @@ impl Stage {
 
     /// As [`Stage::new`], with a directory that has more.
     pub fn with(specs: Vec<SceneSpec>, with: impl FnOnce(Directory) -> Directory) -> Stage {
-        Stage::build(specs, Clock::Manual, false, with)
+        Stage::build(specs, false, with)
     }
 
     /// As [`Stage::new`], where players' records are kept.
@@ -168,7 +157,6 @@ impl Stage {
 
     fn build(
         specs: Vec<SceneSpec>,
-        clock: Clock,
         gated: bool,
         with: impl FnOnce(Directory) -> Directory,
     ) -> Stage {
@@ -192,24 +180,21 @@ impl Stage {
         }
         let arbiters = vec![Arbiter::new(), Arbiter::new()];
         let handles: Vec<_> = arbiters.iter().map(Arbiter::handle).collect();
-        let regions = start_regions(&directory, &handles, clock);
+        let regions = start_regions(&directory, &handles, Clock::Manual);
         for (door, region) in doors.iter().zip(&regions) {
             door.set(region.addr.clone()).expect("set once");
         }
-        let (clients, shut) = Default::default();
-        let (tick, check_every, opened) = (Tick(100), Duration::from_millis(10), 0);
-        let view_cap = 0;
         Stage {
             directory,
             regions,
-            clients,
-            tick,
-            check_every,
-            view_cap,
-            opened,
+            clients: Vec::new(),
+            tick: Tick(100),
+            check_every: Duration::from_millis(10),
+            view_cap: 0,
+            opened: 0,
             arbiters,
             gates,
-            shut,
+            shut: BTreeMap::new(),
         }
     }
 
@@ -261,17 +246,14 @@ impl Stage {
     }
 
     pub async fn greet(&mut self, who: Who, scene: &str, plane: Option<i32>, x: i32, z: i32) {
-        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into(), crowd: false })
-            .await;
-        let join = Join {
-            scene: scene.into(),
-            plane: plane.map(Plane),
-            pos: Some(Pos::ground(x, z)),
-            sight: None,
-            properties: vec![FirstProperty::appearance(b"a look").unwrap()],
-            view_cap: self.view_cap,
-        };
-        self.say(who, join).await;
+        self.hello(who, "somebody").await;
+        let (plane, pos) = (plane.map(Plane), Some(Pos::ground(x, z)));
+        self.say(who, Join { plane, pos, view_cap: self.view_cap, ..join(scene) }).await;
+    }
+
+    pub async fn hello(&self, who: Who, token: &str) {
+        let version = PROTOCOL_VERSION;
+        self.say(who, Hello { version, token: token.into(), crowd: false }).await;
     }
 
     /// The client of a broken connection resumes on a new one; the next tick tells it so.
@@ -281,8 +263,7 @@ impl Stage {
         (self.clients[who].seq, self.clients[who].pos) = (seq, pos);
         let ticket = self.clients[before].here().ticket.clone().expect("the client has a ticket");
         let ack = Seq(self.clients[before].ack());
-        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into(), crowd: false })
-            .await;
+        self.hello(who, "somebody").await;
         self.say(who, Resume { token: ticket.token, ack }).await;
         who
     }
@@ -295,6 +276,19 @@ impl Stage {
 
     pub async fn tell(&self, who: Who, msg: FromSocket) {
         self.clients[who].addr.send(msg).await.expect("the session is there");
+    }
+
+    /// The client's connection breaks.
+    pub async fn cut(&mut self, who: Who) {
+        self.tell(who, FromSocket::Gone).await;
+        self.clients[who].parted = true;
+    }
+
+    /// Gives an input to the region where an entity lives.
+    pub async fn give(&self, id: EntityId, input: Input) {
+        let region = RegionId(self.whereabouts(id).await.0[0]);
+        let address = self.directory.region(region).expect("a region of the stage");
+        address.try_send(ToRegion { input, client: None }).expect("it has room");
     }
 
     pub fn next_seq(&mut self, who: Who) -> Seq {
@@ -414,7 +408,6 @@ impl Stage {
         while door.try_send(ToRegion { input: input.clone(), client: None }).is_ok() {}
     }
 
-    /// Opens the gate.
     pub fn open(&mut self, region: usize) {
         drop(self.shut.remove(&region).expect("a gate that is shut"));
     }
@@ -437,15 +430,19 @@ impl Stage {
         (0..10).map(players).filter(|(_, n)| *n > 0).collect()
     }
 
-    /// Number of handoffs of all regions.
     pub fn handoffs(&self) -> u64 {
         self.regions.iter().map(|r| r.metrics.handoffs.load(Relaxed)).sum()
     }
 
-    /// Ids of the players of these clients.
     pub fn ids(&self, of: &[Who]) -> BTreeSet<EntityId> {
         of.iter().map(|who| self.clients[*who].id()).collect()
     }
+}
+
+/// The join of a client wherever the scene puts it, with the look that all have.
+pub fn join(scene: &str) -> Join {
+    let properties = vec![FirstProperty::appearance(b"a look").unwrap()];
+    Join { scene: scene.into(), plane: None, pos: None, sight: None, properties, view_cap: 0 }
 }
 
 /// Waits until the session has read all messages to it.

@@ -10,12 +10,16 @@ use super::{Client, PATIENCE, Stage};
 use crate::support::brute::{Truth, in_range};
 
 impl Stage {
+    pub async fn ticks(&mut self, n: usize) {
+        for _ in 0..n {
+            self.tick().await;
+        }
+    }
+
     /// A few ticks without any input; then every client must show exactly the entities and
     /// positions that brute force says, and every input must be acknowledged.
     pub async fn rest(&mut self) {
-        for _ in 0..3 {
-            self.tick().await;
-        }
+        self.ticks(3).await;
         let present: Vec<&Client> = self.clients.iter().filter(|c| c.in_world()).collect();
         for me in &present {
             let sees = |other: &&&Client| me.id() != other.id() && self.sees(me, other);

@@ -231,4 +231,11 @@ impl Spells {
             self.longest = self.longest.max(*n);
         }
     }
+
+    /// The same; fails if a pair has been in the state for more than `ticks` ticks.
+    pub fn see_for(&mut self, pairs: BTreeSet<Pair>, ticks: u32, what: &str) {
+        self.see(pairs);
+        let over = self.now.iter().find(|(_, n)| **n > ticks);
+        assert_eq!(over, None, "{what} for too long");
+    }
 }

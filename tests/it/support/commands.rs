@@ -5,6 +5,7 @@ use purview::scene::messages::{
     Asker, Command, CommandError, CommandId, CommandResult, GroupMessage, Input, MessageId, Motion,
     NamedBond, Order, Recipients, SceneChange, SceneOrder, Sought,
 };
+use purview::scene::region::GameLogic;
 use purview::scene::{EntityId, RegionId};
 
 use super::world::World;
@@ -32,6 +33,14 @@ pub fn hold_of(id: EntityId, ms: u32) -> Input {
 const CALL: CommandId = CommandId { from: Asker::Process(0), number: 0 };
 
 impl World {
+    /// Every region has logic of its own, which numbers what it creates in its region's millions.
+    pub fn set_logic(&mut self, logic: impl Fn(RegionId) -> Box<dyn GameLogic>) {
+        for (n, region) in self.regions.iter_mut().enumerate() {
+            let mut ids = ((n as u64 + 1) * 1_000_000 + 1..).map(EntityId);
+            region.set_logic(logic(region.id()), Box::new(move || ids.next()));
+        }
+    }
+
     /// Puts an input for every region on its way.
     fn tell_all(&mut self, from: RegionId, input: &Input) {
         let regions: Vec<RegionId> = self.regions.iter().map(|region| region.id()).collect();

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use purview::scene::messages::{BorderBatch, Effect, EntityAction, Input, Order};
 use purview::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick};
 
+use super::alone::forwarded;
 use super::trial::Trial;
 use super::world::World;
 use super::{say_how_to_replay, seeds_are_given};
@@ -35,6 +36,17 @@ pub fn every_seed(
     assert_eq!(failed, 0);
 }
 
+/// An action with a number.
+pub fn wave(number: u32) -> Order {
+    Order::Act(EntityAction::new(format!("{number}")))
+}
+
+/// The numbers of the actions that a client has received.
+pub fn waves_of(w: &World, session: SessionId) -> Vec<u32> {
+    let number = |payload: &Bytes| std::str::from_utf8(payload).ok()?.parse().ok();
+    w.clients[&session].acts.iter().map(|(.., payload)| number(payload).expect("a wave")).collect()
+}
+
 /// Two players who walk side by side and see each other. The first one acts in every third step.
 pub struct SideBySide {
     pub a: SessionId,
@@ -54,7 +66,7 @@ impl SideBySide {
         w.walk(self.a, Pos::ground(at, at));
         w.walk(self.b, Pos::ground(at + 250, at + 100));
         if i % 3 == 0 {
-            w.order(self.a, Order::Act(EntityAction::new(format!("wave {i}"))));
+            w.order(self.a, wave(i as u32));
             self.acts += 1;
         }
     }
@@ -76,9 +88,8 @@ impl SideBySide {
             assert_eq!(c.shown[&other], (w.truth[&other].pos, w.tick));
             assert!(c.frames.windows(2).all(|f| f[1] == f[0].next()), "one frame per tick");
         }
-        let received: Vec<_> = w.clients[&self.b].acts.iter().map(|(_, _, p)| p.clone()).collect();
-        let want: Vec<_> = (0..self.acts).map(|i| Bytes::from(format!("wave {}", i * 3))).collect();
-        assert_eq!(received, want, "acts arrive once each and in order");
+        let want = (0..self.acts).map(|i| i * 3);
+        assert_eq!(waves_of(w, self.b), want.collect::<Vec<_>>(), "once each and in order");
     }
 }
 
@@ -90,8 +101,5 @@ pub fn empty_batch(from: RegionId, tick: Tick, prev: Tick, full: bool) -> Input 
 
 /// Whether the region `me` asks the region `of` for everything again.
 pub fn asks_for_resync(effects: &[Effect], me: RegionId, of: RegionId) -> bool {
-    effects.iter().any(|effect| {
-        let Effect::Forward(to, input) = effect else { return false };
-        *to == of && matches!(**input, Input::BorderLost(id) if id == me)
-    })
+    forwarded(of, effects).iter().any(|input| matches!(input, Input::BorderLost(id) if *id == me))
 }

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use purview::scene::messages::{Effect, Input};
+use purview::scene::messages::Input;
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{Epoch, Region, RegionId, SceneId, Tick};
 
+use super::alone::message_of;
 use super::world::World;
 
 /// Grace period of restored players, ticks.
@@ -29,7 +30,6 @@ pub struct Kills {
     pub zombies: Vec<(Tick, Region, Vec<Input>)>,
     /// Each death: the region, the tick of its last checkpoint, and the tick of the death.
     pub deaths: Vec<(RegionId, Tick, Tick)>,
-    /// Number of messages sent by former owners.
     pub late: u64,
     pub recovered: u64,
     /// Messages that regions recognised as stale.
@@ -142,26 +142,13 @@ impl World {
         region.tick(self.tick, &mut fx);
         for effect in fx {
             self.kills.late += 1;
-            let (to, input) = match effect {
-                Effect::Frames(_)
-                | Effect::Notice(..)
-                | Effect::Depart(_)
-                | Effect::Answer(..)
-                | Effect::TellGroup(..)
-                | Effect::Scene(..)
-                | Effect::Locate(_)
-                | Effect::KeepBonds(..) => {
+            match message_of(effect) {
+                Ok((to, input)) => self.tell(to, input),
+                Err(effect) => {
                     self.fx = vec![effect];
                     self.carry_effects(region.id());
-                    continue;
                 }
-                Effect::Border(to, batch) => (to, Input::Border(batch)),
-                Effect::BorderRound(to, batch) => (to, Input::BorderRound(batch)),
-                Effect::View(to, msg) => (to, Input::View(msg)),
-                Effect::Handoff(to, handoff) => (to, Input::Handoff(handoff)),
-                Effect::Forward(to, input) => (to, *input),
-            };
-            self.tell(to, input);
+            }
         }
     }
 }

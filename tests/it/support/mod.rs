@@ -1,6 +1,7 @@
 //! Many regions of a scene in one thread, with seeded deliveries, model clients, and the brute
 //! force that everything is checked against.
 
+pub mod alone;
 pub mod brute;
 pub mod commands;
 pub mod crash;
@@ -25,8 +26,8 @@ pub use rng::Rng;
 use purview::scene::messages::{Handoff, Presented, Spawn};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, SceneSpec, Seq, SessionId,
-    SubjectHash, Tick, ViewLimits,
+    Account, EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, SubjectHash, Tick, ViewLimits,
 };
 
 /// A scene of so many regions in each direction, each a square land of `side_cm`, whose clients are told everything in
@@ -50,22 +51,16 @@ pub fn small_scene((columns, rows): (i32, i32), side_cm: i32, patch_cm: i32) -> 
     }
 }
 
-/// A new entity of nobody, which looks like any other.
-pub fn newcomer(id: EntityId, kind: Kind, pos: Pos) -> Spawn {
-    Spawn {
-        id,
-        kind,
-        plane: Plane(0),
-        pos,
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Facing::EAST,
-        properties: Default::default(),
-        session: None,
-        subject: SubjectHash::default(),
-        account: Account::default(),
-        bonds: Default::default(),
-    }
+/// A change of a scene.
+pub type Change<'a> = &'a dyn Fn(&mut SceneSpec);
+
+/// Fails unless a scene that is changed so is refused for this reason.
+pub fn assert_wrong(spec: &SceneSpec, change: Change<'_>, says: &str) {
+    let mut spec = spec.clone();
+    change(&mut spec);
+    let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
+    let told = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(told.contains(says), "{says}: {told}");
 }
 
 /// An entity that region 1 hands over at the end of `tick`, and of which nothing else is known.
@@ -142,6 +137,17 @@ pub fn say_how_to_replay(file: &str, seed: u64) {
     let all = format!("{file}::");
     let test = thread.name().filter(|name| *name != "main").unwrap_or(&all);
     eprintln!("PURVIEW_SEEDS={seed}..{} cargo test -p purview --test it {test}", seed + 1);
+}
+
+/// Says how to replay a seed if the test fails while it lives.
+pub struct Replay(pub &'static str, pub u64);
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            say_how_to_replay(self.0, self.1);
+        }
+    }
 }
 
 /// Whether `PURVIEW_SEEDS` is set.

@@ -38,7 +38,6 @@ impl World {
     }
 }
 
-/// The snapshot, encoded and decoded.
 fn travel(snapshot: RegionSnapshot) -> RegionSnapshot {
     let bytes = snapshot.encode().expect("not too big");
     let read = RegionSnapshot::decode(&bytes).expect("the same bytes");

@@ -1,9 +1,11 @@
 //! Clients whose connections break and that resume with other sessions.
 
-use purview::scene::messages::Input;
+use purview::scene::inspect::EntityDetails;
+use purview::scene::messages::{Input, Order};
 use purview::scene::player::{Comeback, Player, PlayerInput, Problem, Said};
 use purview::scene::{EntityId, Region, RegionId, Seq, SessionId};
 
+use super::commands::order_of;
 use super::session::{GRACE_PERIOD_MS, limits};
 use super::whose;
 use super::world::{Client, World};
@@ -19,7 +21,6 @@ pub enum Break {
     Unnoticed,
 }
 
-/// A client whose connection is broken.
 pub struct Remote {
     pub client: Client,
     pub session: SessionId,
@@ -50,6 +51,27 @@ impl World {
         acting.first().copied()
     }
 
+    /// A region where an entity lives, awake.
+    pub fn home(&self, id: EntityId) -> Option<&Region> {
+        self.regions.iter().find(|region| region.find(id).is_some_and(|entity| !entity.ghost))
+    }
+
+    pub fn home_id(&self, id: EntityId) -> Option<RegionId> {
+        self.home(id).map(Region::id)
+    }
+
+    /// An entity as it is where it lives.
+    pub fn living(&self, id: EntityId) -> Option<EntityDetails> {
+        self.home(id)?.find(id)
+    }
+
+    /// Game logic orders something of an entity, if it lives anywhere.
+    pub fn order_by_logic(&mut self, id: EntityId, order: Order) {
+        if let Some(home) = self.home_id(id) {
+            self.tell(home, order_of(id, order));
+        }
+    }
+
     /// Regions check for sessions that are gone, now and then.
     pub fn notice_dead_sessions(&mut self) {
         for which in 0..self.away.len() {
@@ -65,7 +87,6 @@ impl World {
         }
     }
 
-    /// The client resumes with another session.
     pub fn resume(&mut self, which: usize) -> SessionId {
         let Remote { mut client, .. } = self.away.swap_remove(which);
         let session = SessionId(self.next_id().0 + 2_000_000);

@@ -1,7 +1,7 @@
 //! Clients with real sessions: a client's messages go to its session's state machine, whose effects
 //! go to the regions.
 
-use purview::scene::messages::{Destination, FrameBatch, Input, Order, Resume, ResumeFor};
+use purview::scene::messages::{Bond, Destination, FrameBatch, Input, Order, Resume, ResumeFor};
 use purview::scene::player::{
     Answer, Arrival, End, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
     TeleportTarget,
@@ -21,22 +21,46 @@ pub const GRACE_PERIOD_MS: u32 = 10_000;
 pub fn neighbours(spec: SceneSpec) -> (World, SessionId, SessionId) {
     let mut w = World::new(spec, 1);
     w.sessions = true;
-    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    let b = w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
+    neighbours_in(w)
+}
+
+/// The same in a world.
+pub fn neighbours_in(mut w: World) -> (World, SessionId, SessionId) {
+    let [(a, _), (b, _)] = [3_000, 3_300].map(|x| w.player(x, 500));
     w.steps(3);
     assert_eq!(w.links().len(), 1);
     (w, a, b)
 }
 
 /// The question of a client that resumes, for a region.
-pub fn resume_of(session: SessionId, id: EntityId, asked: RegionId, since_ms: u64) -> Input {
+pub fn resume_of(session: SessionId, id: EntityId, asked: RegionId, since_ms: u64) -> Resume {
     let (subject, acked, purpose) = (whose(id), Seq(0), ResumeFor::Play);
-    Input::Resume(Resume { id, session, subject, acked, asked, since_ms, purpose })
+    Resume { id, session, subject, acked, asked, since_ms, purpose }
 }
 
 impl World {
     pub fn steps(&mut self, n: u64) {
         (0..n).for_each(|_| self.step());
+    }
+
+    /// A player at a place of plane 0.
+    pub fn player(&mut self, x: i32, z: i32) -> (SessionId, EntityId) {
+        let session = self.join(Plane(0), Pos::ground(x, z), RangeSet::FULL);
+        (session, self.clients[&session].entity)
+    }
+
+    /// The bonds of a client's player are told to its region.
+    pub fn tell_bonds(&mut self, session: SessionId) {
+        let (id, region) = (self.clients[&session].entity, self.clients[&session].region);
+        let bonds = self.truth[&id].bonds.clone();
+        self.tell(region, Input::Bonds { id, bonds });
+    }
+
+    /// Game logic sets the bonds of a client's player.
+    pub fn bond(&mut self, session: SessionId, bonds: &[Bond]) {
+        let id = self.clients[&session].entity;
+        self.truth.get_mut(&id).unwrap().bonds = bonds.to_vec();
+        self.tell_bonds(session);
     }
 
     pub fn now_ms(&self) -> u64 {

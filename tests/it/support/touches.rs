@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use purview::scene::inspect::EntityDetails;
 use purview::scene::messages::{FrameBatch, Order, SetProperty};
 use purview::scene::properties::{Audience, Detail, PropertyId, PropertySpec, Value, Writer};
-use purview::scene::{EntityId, Facing, Kind, Region, SceneSpec, SessionId};
+use purview::scene::{EntityId, Facing, Kind, SceneSpec, SessionId};
 use purview::wire::EncodedBatch;
 
 use super::Rng;
@@ -88,7 +88,7 @@ impl World {
         }
         for _ in 0..touches.rng.below(4) {
             let id = truth.get(touches.rng.below(truth.len().max(1))).map(|(id, _)| *id);
-            let Some((id, at)) = id.and_then(|id| Some((id, self.home(id)?))) else { continue };
+            let Some((id, at)) = id.and_then(|id| Some((id, self.home_id(id)?))) else { continue };
             let kind = self.truth[&id].kind;
             let ids: &[u8] = if kind == Kind::PLAYER { &[1, 2, 3, 4, 5] } else { &[1, 2, 5] };
             let property = PropertyId(ids[touches.rng.below(ids.len())]);
@@ -125,15 +125,9 @@ impl World {
         self.order(session, order);
     }
 
-    fn home(&self, id: EntityId) -> Option<purview::scene::RegionId> {
-        self.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost)).map(Region::id)
-    }
-
     fn at_home(&self, id: EntityId) -> EntityDetails {
-        let homes = self.regions.iter().filter_map(|r| r.find(id)).filter(|e| !e.ghost);
-        let mut homes: Vec<_> = homes.collect();
-        assert_eq!(homes.len(), 1, "{id} lives in {} regions", homes.len());
-        homes.remove(0)
+        assert!(self.acting_region(id).is_some(), "{id} lives nowhere");
+        self.living(id).expect("it lives there")
     }
 
     /// No frame has a value that its client may not see.

@@ -8,19 +8,19 @@ use purview::scene::player::Player;
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::KindSpec;
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
-    Tick, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, SessionId, Tick,
+    Visibility,
 };
 
 use super::Rng;
-use super::brute::{self, Pair, in_range, pair};
+use super::brute::{self, Pair, Spells, in_range, pair};
 use super::commands::order_of;
 use super::kill::GRACE;
 use super::look;
 use super::returning::Break;
 use super::session::in_world;
+use super::small_scene;
 use super::world::{Client, Weather, World};
-use super::{newcomer, small_scene};
 
 /// Ticks between two repetitions of links across a border.
 const LINKS_AGAIN: u64 = 200;
@@ -46,22 +46,6 @@ pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     }
 }
 
-/// How long a pair has been in a state that is allowed only for a while.
-#[derive(Default)]
-pub struct Watch(BTreeMap<Pair, u32>);
-
-impl Watch {
-    /// Records the pairs in the state; fails if one has been in it for more than `ticks` ticks.
-    pub fn see(&mut self, now: &BTreeSet<Pair>, ticks: u32, what: &str) {
-        self.0.retain(|p, _| now.contains(p));
-        for p in now {
-            let n = self.0.entry(*p).or_default();
-            *n += 1;
-            assert!(*n <= ticks, "{what}: {p:?} for {n} ticks");
-        }
-    }
-}
-
 pub struct Trial {
     pub w: World,
     pub rng: Rng,
@@ -70,10 +54,10 @@ pub struct Trial {
     added: BTreeMap<EntityId, Tick>,
     /// Entities that a region had forgotten because they were younger than its checkpoint.
     pub forgotten: u64,
-    pub blocking: Watch,
-    pub odd: Watch,
-    pub out: Watch,
-    pub missed: Watch,
+    blocking: Spells,
+    odd: Spells,
+    out: Spells,
+    missed: Spells,
     pub crowd: Pos,
     /// Percentage of ticks before which the layout changes, in [`Trial::deaths`].
     pub remaps: u64,
@@ -130,18 +114,13 @@ impl Trial {
             (6, n) => {
                 let s = sessions[self.rng.below(n)];
                 let group = self.rng.next() % 3;
-                let bonds = vec![Bond { class: self.rng.range(0, 2) as u8, group }];
-                let id = self.w.clients[&s].entity;
-                self.w.truth.get_mut(&id).unwrap().bonds = bonds;
-                self.tell_bonds(s);
+                let class = self.rng.range(0, 2) as u8;
+                self.w.bond(s, &[Bond { class, group }]);
             }
             (5, _) if !self.npcs.is_empty() => {
                 let id = self.npcs[self.rng.below(self.npcs.len())];
                 let pos = self.w.truth[&id].pos;
-                if let Some(r) =
-                    self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost))
-                {
-                    let region = r.id();
+                if let Some(region) = self.w.home_id(id) {
                     let x = (pos.x + self.rng.range(-190, 191)).clamp(0, WIDTH - 1);
                     let to = Pos::ground(x, pos.z);
                     self.w.truth.get_mut(&id).unwrap().pos = to;
@@ -150,12 +129,6 @@ impl Trial {
             }
             _ => sessions.into_iter().for_each(|s| self.stroll(s)),
         }
-    }
-
-    pub fn tell_bonds(&mut self, s: SessionId) {
-        let (id, region) = (self.w.clients[&s].entity, self.w.clients[&s].region);
-        let bonds = self.w.truth[&id].bonds.clone();
-        self.w.tell(region, Input::Bonds { id, bonds });
     }
 
     /// A fault phase: regions miss ticks, batches are lost, messages are late. Afterwards the
@@ -169,16 +142,14 @@ impl Trial {
         }
         self.w.weather = Weather::default();
         // Regions that wait for lost messages give up after their patience, one after the other.
-        (0..3 * PATIENCE).for_each(|_| self.w.step());
+        self.w.steps(3 * PATIENCE);
         // Orders and bonds that took different ways may have arrived in another order.
         for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
-            self.tell_bonds(s);
+            self.w.tell_bonds(s);
         }
         for id in self.npcs.clone() {
             let pos = self.w.truth[&id].pos;
-            let acting_region =
-                self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
-            let region = acting_region.unwrap_or_else(|| panic!("{id} lives nowhere")).id();
+            let region = self.w.home_id(id).unwrap_or_else(|| panic!("{id} lives nowhere"));
             self.w.tell(region, order_of(id, Order::Move(pos)));
         }
         self.rest();
@@ -212,15 +183,15 @@ impl Trial {
         }
         self.w.kills.deadly = 0;
         self.w.kills.checkpoint_every = 0;
-        (0..45 + 3 * PATIENCE + GRACE).for_each(|_| self.w.step());
+        self.w.steps(45 + 3 * PATIENCE + GRACE);
         self.w.kills.zombies.clear();
-        (0..3 * PATIENCE).for_each(|_| self.w.step());
+        self.w.steps(3 * PATIENCE);
         self.say_again();
         if self.remaps > 0 {
             // Until all links have been repeated.
-            (0..LINKS_AGAIN).for_each(|_| self.w.step());
+            self.w.steps(LINKS_AGAIN);
         }
-        (0..3).for_each(|_| self.w.step());
+        self.w.steps(3);
         self.no_entity_is_lost();
         self.rest();
     }
@@ -255,7 +226,7 @@ impl Trial {
         while !self.w.away.is_empty() {
             self.w.resume(0);
         }
-        (0..45 + 3 * PATIENCE + GRACE).for_each(|_| self.w.step());
+        self.w.steps(45 + 3 * PATIENCE + GRACE);
         if deadly {
             self.w.forget_the_young();
             // Positions that were acknowledged and are missing in a checkpoint are sent again.
@@ -266,7 +237,7 @@ impl Trial {
             }
         }
         self.say_again();
-        (0..3).for_each(|_| self.w.step());
+        self.w.steps(3);
         self.no_entity_is_lost();
         self.rest();
     }
@@ -297,22 +268,19 @@ impl Trial {
     fn say_again(&mut self) {
         for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
             if !self.w.clients[&s].leaving {
-                self.tell_bonds(s);
+                self.w.tell_bonds(s);
             }
         }
         for id in self.npcs.clone() {
             let (pos, plane) = (self.w.truth[&id].pos, self.w.truth[&id].plane);
-            let is_at_home = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
-            match self.w.regions.iter().find(is_at_home).map(Region::id) {
-                Some(region) => {
-                    self.w.tell(region, order_of(id, Order::Move(pos)));
-                }
+            match self.w.home_id(id) {
+                Some(region) => self.w.tell(region, order_of(id, Order::Move(pos))),
                 None => {
                     let since = self.added[&id];
                     let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
                     assert!(young, "{id}, which was in every checkpoint, lives nowhere");
                     let properties = look(id);
-                    let spawn = Spawn { plane, properties, ..newcomer(id, Kind(1), pos) };
+                    let spawn = Spawn { plane, properties, ..Spawn::new(id, Kind(1), pos) };
                     let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
                     self.forgotten += 1;
@@ -327,9 +295,7 @@ impl Trial {
     fn no_entity_is_lost(&mut self) {
         let w = &self.w;
         for (id, t) in &w.truth {
-            let is_at_home = |r: &&Region| r.find(*id).is_some_and(|e| !e.ghost);
-            let acting: Vec<_> = w.regions.iter().filter(is_at_home).map(Region::id).collect();
-            assert_eq!(acting.len(), 1, "{id} ({:?}) lives in {acting:?}", t.kind);
+            assert!(w.acting_region(*id).is_some(), "{id} ({:?}) lives nowhere", t.kind);
         }
         let players = w.truth.values().filter(|t| t.kind == Kind::PLAYER).count();
         let out = w.clients.values().filter(|c| !in_world(c));
@@ -356,29 +322,27 @@ impl Trial {
         let w = &self.w;
         let (links, odd) = w.links_and_odd();
         // One tick for messages to a player that is handed off meanwhile, and one to forward them.
-        self.odd.see(&odd, 2, "a one-sided pair");
+        self.odd.see_for(odd, 2, "a one-sided pair");
         let blocking = brute::blocking(&w.scene, &w.truth, &links).into_iter().collect();
-        self.blocking.see(&blocking, 2, "a blocking pair");
+        self.blocking.see_for(blocking, 2, "a blocking pair");
         let legal: BTreeSet<Pair> =
             brute::pairs_in_range(&w.scene, &w.truth, &links).into_iter().collect();
         let out = links.difference(&legal).copied().collect();
-        self.out.see(&out, 1, "linked though out of range");
-        let mut missed = BTreeSet::new();
-        for c in w.clients.values() {
-            for npc in &self.npcs {
+        self.out.see_for(out, 1, "linked though out of range");
+        let missed = w.clients.values().flat_map(|c| {
+            let wrong = self.npcs.iter().filter(|npc| {
                 let shown = c.shown.contains_key(npc);
-                let near = in_range(&w.scene, &w.truth[&c.entity], &w.truth[npc], shown);
-                if near != shown {
-                    missed.insert(pair(c.entity, *npc));
-                }
-            }
-        }
-        self.missed.see(&missed, 2, "a client shows an npc out of range or not one in range");
+                shown != in_range(&w.scene, &w.truth[&c.entity], &w.truth[npc], shown)
+            });
+            wrong.map(|npc| pair(c.entity, *npc))
+        });
+        let what = "a client shows an npc out of range or not one in range";
+        self.missed.see_for(missed.collect(), 2, what);
     }
 
     /// No player moves any more: after a few ticks the state must be as brute force says.
     pub fn rest(&mut self) {
-        (0..8).for_each(|_| self.w.step());
+        self.w.steps(8);
         let w = &self.w;
         let links = w.links();
         // A pair may have left the enter range since it was linked.
@@ -407,7 +371,7 @@ impl Trial {
         }
         assert_eq!(shown, want);
         let before = w.view_messages;
-        (0..4).for_each(|_| self.w.step());
+        self.w.steps(4);
         assert_eq!(self.w.view_messages, before, "negotiation goes on although no player moves");
     }
 

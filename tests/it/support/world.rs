@@ -14,16 +14,16 @@ use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
-    Account, EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId,
-    Scene, SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
+    Account, EntityHandle, EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
+    SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
 };
 use purview::wire::{self, Moved};
 
 use super::Rng;
+use super::alone::message_of;
 use super::brute::{Pair, Truth, Truths, pair};
 use super::kill::Kills;
 use super::mapping::Mapping;
-use super::newcomer;
 use super::returning::Remote;
 use super::safety::Safety;
 use super::told::Told;
@@ -266,20 +266,14 @@ impl World {
         session: Option<SessionId>,
     ) -> EntityId {
         let id = self.next_id();
-        let properties = look(id);
-        let (facing, bonds) = (Facing::EAST, Default::default());
-        let subject = session.map_or(SubjectHash::NONE, |_| whose(id));
-        let account = session.map_or(Account::NONE, |_| account_of(id));
         let spawn = Spawn {
             plane,
             sight: self.limits(id, kind, sight),
-            facing,
-            properties,
+            properties: look(id),
             session,
-            subject,
-            account,
-            bonds,
-            ..newcomer(id, kind, pos)
+            subject: session.map_or(SubjectHash::NONE, |_| whose(id)),
+            account: session.map_or(Account::NONE, |_| account_of(id)),
+            ..Spawn::new(id, kind, pos)
         };
         let scene = SceneId(0);
         let region = self.owner_of(scene, plane, pos);
@@ -480,64 +474,33 @@ impl World {
     }
 
     pub fn carry_effects(&mut self, from: RegionId) {
-        for effect in std::mem::take(&mut self.fx) {
+        for mut effect in std::mem::take(&mut self.fx) {
             if let Some(log) = &mut self.log {
                 log.push(format!("step {} {from} {effect:?}", self.steps));
             }
-            let (to, input) = match effect {
-                Effect::Frames(batch) => {
-                    self.frames(&batch);
-                    self.regions[from.0 as usize].recycle(batch);
-                    continue;
-                }
-                Effect::Notice(session, notice) => {
-                    self.notice(session, notice);
-                    continue;
-                }
-                Effect::Depart(_) => unreachable!("no players are stored here"),
+            match &mut effect {
                 Effect::Border(to, _) if self.rng.chance(self.weather.lose) => {
-                    self.regions[from.0 as usize].handle(Input::BorderLost(to), &mut Vec::new());
+                    self.regions[from.0 as usize].handle(Input::BorderLost(*to), &mut Vec::new());
                     continue;
                 }
-                Effect::Border(to, batch) => (to, Input::Border(batch)),
-                Effect::BorderRound(to, mut batch) => {
+                Effect::BorderRound(_, batch) => {
                     let mute = self.weather.mute;
                     if mute > 0 {
                         batch.view_messages.retain(|_| !self.rng.chance(mute));
                     }
                     batch.view_messages.iter().for_each(|msg| self.note_said(msg));
-                    (to, Input::BorderRound(batch))
                 }
                 Effect::View(..) if self.weather.mute > 0 && self.rng.chance(self.weather.mute) => {
                     continue;
                 }
-                Effect::View(to, msg) => {
-                    self.note_said(&msg);
-                    (to, Input::View(msg))
-                }
-                Effect::Handoff(to, handoff) => {
-                    self.handoffs += 1;
-                    (to, Input::Handoff(handoff))
-                }
-                Effect::Forward(to, input) => (to, *input),
-                Effect::Answer(_, ended) => {
-                    self.answers.push(ended);
-                    continue;
-                }
-                Effect::TellGroup(id, to, payload) => {
-                    self.tell_group(from, id, to, payload);
-                    continue;
-                }
-                Effect::Scene(id, change) => {
-                    self.change_scene(from, id, change);
-                    continue;
-                }
-                Effect::Locate(sought) => {
-                    self.search_elsewhere(from, &sought);
-                    continue;
-                }
-                Effect::KeepBonds(id, subject, bonds) => {
-                    self.keep_bonds(from, id, &subject, bonds);
+                Effect::View(_, msg) => self.note_said(msg),
+                Effect::Handoff(..) => self.handoffs += 1,
+                _ => {}
+            }
+            let (to, input) = match message_of(effect) {
+                Ok(message) => message,
+                Err(effect) => {
+                    self.obey_region(from, effect);
                     continue;
                 }
             };
@@ -549,6 +512,22 @@ impl World {
             } else {
                 self.queues.entry((from, to)).or_default().push_back(input);
             }
+        }
+    }
+
+    fn obey_region(&mut self, from: RegionId, effect: Effect) {
+        match effect {
+            Effect::Frames(batch) => {
+                self.frames(&batch);
+                self.regions[from.0 as usize].recycle(batch);
+            }
+            Effect::Notice(session, notice) => self.notice(session, notice),
+            Effect::Answer(_, ended) => self.answers.push(ended),
+            Effect::TellGroup(id, to, payload) => self.tell_group(from, id, to, payload),
+            Effect::Scene(id, change) => self.change_scene(from, id, change),
+            Effect::Locate(sought) => self.search_elsewhere(from, &sought),
+            Effect::KeepBonds(id, subject, bonds) => self.keep_bonds(from, id, &subject, bonds),
+            other => unreachable!("no players are stored here, and this is no message: {other:?}"),
         }
     }
 
@@ -613,12 +592,8 @@ impl World {
             let me = client.entity;
             let tick = batch.tick;
             assert!(client.frames.last().is_none_or(|t| *t < tick), "{me}: two frames of {tick}");
-            assert!(
-                frame.ack >= client.ack,
-                "{me}: acknowledged {} after {}",
-                frame.ack,
-                client.ack
-            );
+            let (ack, before) = (frame.ack, client.ack);
+            assert!(ack >= before, "{me}: acknowledged {ack} after {before}");
             assert!(frame.epoch >= client.epoch || client.epoch == Epoch(0));
             client.frames.push(tick);
             (client.ack, client.handle) = (frame.ack, frame.handle);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use purview::scene::Seq;
 use purview::wire::client::{ClientMsg, Joined, Welcome};
@@ -101,6 +101,17 @@ pub(super) enum Carrier {
     Given(Arc<dyn Network>),
 }
 
+impl Carrier {
+    /// A random time below `most`.
+    fn below(&self, most: Duration) -> Duration {
+        let random = match self {
+            Carrier::Machine(_) => RandomState::new().hash_one(SystemTime::now()) as u32,
+            Carrier::Given(network) => network.random(),
+        };
+        most * (random % 1_024) / 1_024
+    }
+}
+
 /// The parameters of reconnecting.
 pub(super) struct Way {
     pub(super) carrier: Carrier,
@@ -116,10 +127,9 @@ pub(super) struct Way {
 impl Way {
     pub(super) async fn reconnect(self) -> Result<Back, ClientError> {
         let until = Instant::now() + self.retry.patience;
-        let jitter = Jitter::new(&self.carrier);
         let mut pause = self.retry.first;
         // Spread the attempts of clients that lost the same gateway.
-        sleep(jitter.below(pause)).await;
+        sleep(self.carrier.below(pause)).await;
         for at in self.at.. {
             let at = at % self.urls.len().max(1);
             let late = |_| ClientError::Io(std::io::ErrorKind::TimedOut.into());
@@ -129,7 +139,7 @@ impl Way {
                 Err(error) if is_final(&error) || Instant::now() >= until => return Err(error),
                 Err(error) => tracing::debug!(%error, url = self.urls[at], "cannot reconnect yet"),
             }
-            sleep(pause + jitter.below(pause)).await;
+            sleep(pause + self.carrier.below(pause)).await;
             pause = (pause * 2).min(self.retry.most);
         }
         Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into())
@@ -182,29 +192,5 @@ fn is_final(error: &ClientError) -> bool {
         | ClientError::Decode(_)
         | ClientError::Unexpected { .. } => true,
         ClientError::Io(_) | ClientError::WebSocket(_) | ClientError::Behind(_) => false,
-    }
-}
-
-/// Randomness for pauses.
-enum Jitter {
-    Own(RandomState),
-    Given(Arc<dyn Network>),
-}
-
-impl Jitter {
-    fn new(carrier: &Carrier) -> Jitter {
-        match carrier {
-            Carrier::Machine(_) => Jitter::Own(RandomState::new()),
-            Carrier::Given(network) => Jitter::Given(network.clone()),
-        }
-    }
-
-    /// A random time below `most`.
-    fn below(&self, most: Duration) -> Duration {
-        let random = match self {
-            Jitter::Own(state) => state.hash_one(std::time::SystemTime::now()) as u32,
-            Jitter::Given(network) => network.random(),
-        };
-        most * (random % 1_024) / 1_024
     }
 }

@@ -1,17 +1,13 @@
 //! The sending half of a session.
 
-use purview::scene::movement::{ClientMs, MoveCommand, Tiles};
-use purview::scene::properties::{PropertyId, Value};
-use purview::scene::{EntityId, Facing, Plane, Pos, Seq};
+use purview::scene::{EntityId, Seq};
 use purview::wire::ErrorCode;
-use purview::wire::client::{
-    Act, ClientMsg, Face, Join, Leave, Move, Ping, Refused, Set, Teleport, Walk,
-};
+use purview::wire::client::{Act, ClientMsg, Join, Leave, Ping, Refused};
 
 use crate::ClientError;
+use crate::inputs::inputs;
 use crate::numbers::Numbers;
 use crate::transport::Writer;
-use crate::walker::Walker;
 
 /// The sending half of a session. Numbers inputs from 1, without gaps.
 pub struct Sender {
@@ -42,57 +38,7 @@ impl Sender {
         self.send(join).await
     }
 
-    /// Sends a new position (centimetres), in a scene that trusts positions. Returns the input's
-    /// number, which a frame's `ack` reaches once it is applied.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Move { seq, pos }).await?;
-        Ok(seq)
-    }
-
-    /// Sends the commands that a [`Walker`] has at `now`, in a scene that judges moves. Call it in
-    /// every frame of the game.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn walk<T: Tiles>(
-        &mut self,
-        now: ClientMs,
-        walker: &mut Walker<T>,
-    ) -> Result<(), ClientError> {
-        while let Some(order) = walker.poll(now, self.next_seq()) {
-            self.send_walk(&order).await?;
-        }
-        Ok(())
-    }
-
-    /// Sends one move command as it is. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn send_walk(&mut self, order: &MoveCommand) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Walk::of(seq, order)).await?;
-        Ok(seq)
-    }
-
-    /// Teleports; `None` keeps the scene or plane. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn teleport(
-        &mut self,
-        scene: Option<String>,
-        plane: Option<Plane>,
-        pos: Pos,
-    ) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Teleport { seq, scene, plane, pos }).await?;
-        Ok(seq)
-    }
+    inputs!("The network failed; the session is over.");
 
     /// Performs an action that every client that sees the player is told; at most
     /// [`MAX_ACT`](purview::wire::MAX_ACT) bytes. Returns the input's number.
@@ -100,9 +46,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn act(&mut self, payload: Vec<u8>) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Act { seq, payload: payload.into(), aim: None }).await?;
-        Ok(seq)
+        self.input(|seq| Act { seq, payload: payload.into(), aim: None }.into()).await
     }
 
     /// As [`Self::act`], against another player. If that player is in range, the two fight for a
@@ -111,29 +55,7 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn act_at(&mut self, aim: EntityId, payload: Vec<u8>) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Act { seq, payload: payload.into(), aim: Some(aim) }).await?;
-        Ok(seq)
-    }
-
-    /// Turns the player, walking or standing. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn face(&mut self, facing: Facing) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Face { seq, facing }).await?;
-        Ok(seq)
-    }
-
-    /// Gives a property of the player a value. Returns the input's number.
-    ///
-    /// # Errors
-    /// The network failed; the session is over.
-    pub async fn set(&mut self, property: PropertyId, value: Value) -> Result<Seq, ClientError> {
-        let seq = self.take_seq();
-        self.send(Set { seq, property, value }).await?;
-        Ok(seq)
+        self.input(|seq| Act { seq, payload: payload.into(), aim: Some(aim) }.into()).await
     }
 
     /// Requests a pong; also keeps the session alive.
@@ -161,8 +83,13 @@ impl Sender {
         self.writer.close().await
     }
 
-    fn take_seq(&mut self) -> Seq {
-        self.numbers.take()
+    pub(super) async fn input(
+        &mut self,
+        with: impl FnOnce(Seq) -> ClientMsg,
+    ) -> Result<Seq, ClientError> {
+        let seq = self.numbers.take();
+        self.send(with(seq)).await?;
+        Ok(seq)
     }
 
     /// Sends a message as it is, legal or not, with the number that it carries. It does not count

@@ -108,7 +108,7 @@ fn trajectories_go_on_until_a_position_or_another_trajectory_arrives() {
     let unseen = vec![entity_trajectory(9, going(1, 1))];
     let (tick, id) = (Tick(6), EntityId(9));
     let got = view.apply(&Frame { trajectories: unseen, ..frame(6) });
-    assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
+    assert_eq!(got, Err(ViewError::MoveUnseen(tick, id)));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_next_trajectory_starts_where_the_one_before_leads() {
     assert_eq!(at(&view, 9_000), Pos { x: 85, y: 1, z: -57 });
     let (tick, id) = (Tick(6), EntityId(2));
     let got = view.apply(&told(NextTrajectory { id, ..turn }, 6));
-    assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
+    assert_eq!(got, Err(ViewError::MoveUnseen(tick, id)));
 }
 
 #[test]
@@ -172,29 +172,26 @@ fn a_contradiction_is_named_and_changes_nothing() {
     let acted = Acted { id: unseen, payload: vec![].into(), logic: false };
     let twice = vec![EntityId(1), EntityId(1)];
     for (bad, want) in [
-        (Frame { enters: vec![enter(1)], ..frame(2) }, ViewError::EnterTwice { tick, id }),
+        (Frame { enters: vec![enter(1)], ..frame(2) }, ViewError::EnterTwice(tick, id)),
         (
             Frame { enters: vec![enter(5), enter(5)], ..frame(2) },
-            ViewError::EnterTwice { tick, id: unseen },
+            ViewError::EnterTwice(tick, unseen),
         ),
-        (Frame { leaves: vec![unseen], ..frame(2) }, ViewError::LeaveUnseen { tick, id: unseen }),
-        (Frame { leaves: twice, ..frame(2) }, ViewError::LeaveUnseen { tick, id }),
-        (Frame { moves: vec![moved(5)], ..frame(2) }, ViewError::MoveUnseen { tick, id: unseen }),
+        (Frame { leaves: vec![unseen], ..frame(2) }, ViewError::LeaveUnseen(tick, unseen)),
+        (Frame { leaves: twice, ..frame(2) }, ViewError::LeaveUnseen(tick, id)),
+        (Frame { moves: vec![moved(5)], ..frame(2) }, ViewError::MoveUnseen(tick, unseen)),
         (
             Frame { leaves: vec![id], moves: vec![moved(1)], ..frame(2) },
-            ViewError::MoveUnseen { tick, id },
+            ViewError::MoveUnseen(tick, id),
         ),
         (
             Frame { resync: true, moves: vec![moved(1)], ..frame(2) },
-            ViewError::MoveUnseen { tick, id },
+            ViewError::MoveUnseen(tick, id),
         ),
-        (Frame { acts: vec![acted], ..frame(2) }, ViewError::ActUnseen { tick, id: unseen }),
-        (Frame { turns: vec![turned(5)], ..frame(2) }, ViewError::TurnUnseen { tick, id: unseen }),
-        (
-            Frame { properties: vec![changed(5)], ..frame(2) },
-            ViewError::ChangeUnseen { tick, id: unseen },
-        ),
-        (frame(1), ViewError::TickBack { tick: Tick(1), last: Tick(1) }),
+        (Frame { acts: vec![acted], ..frame(2) }, ViewError::ActUnseen(tick, unseen)),
+        (Frame { turns: vec![turned(5)], ..frame(2) }, ViewError::TurnUnseen(tick, unseen)),
+        (Frame { properties: vec![changed(5)], ..frame(2) }, ViewError::ChangeUnseen(tick, unseen)),
+        (frame(1), ViewError::TickBack(Tick(1), Tick(1))),
     ] {
         let mut view = seeing(&[1]);
         assert_eq!(view.apply(&bad), Err(want));

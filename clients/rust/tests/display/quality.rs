@@ -37,7 +37,6 @@ impl Measured {
     }
 }
 
-/// One entity on the screen.
 #[derive(Default)]
 struct Drawn {
     before: Option<([f64; 2], [f64; 2])>,

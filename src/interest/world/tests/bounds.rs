@@ -23,10 +23,7 @@ pub fn refuse(world: &mut World, number: u64, expected: &[Event]) {
 
 fn crowd(mode: Mode, reach: Reach, n: u64) -> World {
     let mut world = World::new(Rules::new(GROUND, mode, reach)).unwrap();
-    for id in 0..n {
-        let (pos, sight) = (Pos::ground(0, 600), Sight::default());
-        world.create(Entity { id, kind: 0, plane: 0, pos, sight }).unwrap();
-    }
+    (0..n).for_each(|id| world.create(entity(id, 0)).unwrap());
     world
 }
 

@@ -90,12 +90,8 @@ fn a_pair_in_sight_stays_between_the_radii_when_it_becomes_mutual_or_one_sided()
     let cap = Some(Cap { most: 5, margin_cm: 0 });
     let rules = Rules { cap, pairs: vec![blind], ..Rules::new(GROUND, Mode::Circle, circle) };
     let mut world = World::new(rules).unwrap();
-    let at = |id, kind, x| {
-        let (pos, sight) = (Pos::ground(x, 600), Sight::default());
-        Entity { id, kind, plane: 0, pos, sight }
-    };
-    world.create(at(1, 0, 0)).unwrap();
-    world.create(at(2, 1, 700)).unwrap();
+    world.create(entity(1, 0)).unwrap();
+    world.create(Entity { kind: 1, ..entity(2, 700) }).unwrap();
     let event = |observer, subject, appears| Event { observer, subject, appears };
     assert_eq!(world.tick(), [event(1, 2, true)]);
     world.move_to(2, Pos::ground(750, 600)).unwrap();
@@ -113,9 +109,8 @@ fn a_group_of_bonded_entities_is_bounded() {
     let cap = Some(Cap { most: 2, margin_cm: 0 });
     let rules = Rules { cap, ..Rules::new(GROUND, Mode::All, Reach::All) };
     let mut world = World::new(rules).unwrap();
-    let (pos, sight) = (Pos::ground(0, 600), Sight::default());
     for id in 0..=MOST_BONDED as u64 {
-        world.create(Entity { id, kind: 0, plane: 0, pos, sight }).unwrap();
+        world.create(entity(id, 0)).unwrap();
         let joined = world.set_bond(id, 3, 9);
         let full = RequestError::GroupFull { id, group: 9 };
         assert_eq!(joined, if id < MOST_BONDED as u64 { Ok(()) } else { Err(full) });
@@ -130,16 +125,13 @@ fn only_entities_whose_situation_has_changed_get_lists_anew() {
     let cap = Some(Cap { most: 3, margin_cm: 10 });
     let circle = Reach::Circle(Radii::new(250, 300));
     let mut world = World::new(Rules { cap, ..Rules::new(GROUND, Mode::Circle, circle) }).unwrap();
-    let at = |id: u64| Pos::ground(100 * id as i32 - 900, 600);
-    for id in 0..30 {
-        let sight = Sight::default();
-        world.create(Entity { id, kind: 0, plane: 0, pos: at(id), sight }).unwrap();
-    }
+    let x = |id: u64| 100 * id as i32 - 900;
+    (0..30).for_each(|id| world.create(entity(id, x(id))).unwrap());
     let listed_anew = |world: &World| world.lists.as_ref().unwrap().listed_anew();
     assert!(!world.tick().is_empty());
     assert_eq!(listed_anew(&world), 30);
     for (step, most) in [(0, 0), (1, 4), (140, 10)] {
-        world.move_to(15, Pos { x: at(15).x + step, ..at(15) }).unwrap();
+        world.move_to(15, Pos::ground(x(15) + step, 600)).unwrap();
         world.tick();
         let listed = listed_anew(&world);
         assert!(listed <= most && (listed > 0) == (step > 0), "{listed} after {step} cm");

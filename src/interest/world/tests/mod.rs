@@ -281,6 +281,11 @@ fn histories(plan: &Plan, seeds: u64) {
     assert!(events as u64 > 30 * seeds, "only {events} events in {plan:?}");
 }
 
+/// An entity of kind 0 of plane 0.
+fn entity(id: u64, x: i32) -> Entity {
+    Entity { id, kind: 0, plane: 0, pos: Pos::ground(x, 600), sight: Sight::default() }
+}
+
 const GROUND: Rect = Rect { x0: -1_000, z0: 500, x1: 3_001, z1: 4_100 };
 
 fn plan(mode: Mode, reaches: &[Reach], pairs: Vec<PairRule>) -> Plan {

@@ -37,10 +37,7 @@ fn a_world_tells_positions_only_if_its_rules_say_so() {
     let rules = Rules::new(GROUND, Mode::All, Reach::All);
     let told = [false, true].map(|positions| {
         let mut world = World::new(Rules { positions, ..rules.clone() }).unwrap();
-        for id in [5, 3] {
-            let (pos, sight) = (Pos::ground(id as i32, 600), Sight::default());
-            world.create(Entity { id, kind: 0, plane: 0, pos, sight }).unwrap();
-        }
+        [5, 3].into_iter().for_each(|id| world.create(entity(id, id as i32)).unwrap());
         world.tick();
         world.positions().iter().map(|one| one.id).collect::<Vec<_>>()
     });

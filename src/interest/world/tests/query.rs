@@ -24,9 +24,8 @@ pub fn compare(world: &World, model: &Model) {
 fn world() -> World {
     let mut world = World::new(Rules::new(GROUND, Mode::All, Reach::All)).unwrap();
     for id in 0..20_u64 {
-        let (pos, sight) = (Pos::ground(100 * id as i32, 600), Sight::default());
         let (kind, plane) = ((id % 3) as u8, i32::from(id >= 15));
-        world.create(Entity { id, kind, plane, pos, sight }).unwrap();
+        world.create(Entity { kind, plane, ..entity(id, 100 * id as i32) }).unwrap();
     }
     world.delete(5).unwrap();
     world

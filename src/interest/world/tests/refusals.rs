@@ -6,10 +6,6 @@ fn world() -> World {
     World::new(Rules::new(GROUND, Mode::Circle, Reach::Circle(Radii::new(700, 800)))).unwrap()
 }
 
-fn at(id: u64, x: i32) -> Entity {
-    Entity { id, kind: 0, plane: 0, pos: Pos::ground(x, 1_000), sight: Sight::default() }
-}
-
 fn event(observer: u64, subject: u64, appears: bool) -> Event {
     Event { observer, subject, appears }
 }
@@ -19,13 +15,13 @@ fn each_refused_request_has_an_error_and_the_others_succeed() {
     let mut world = world();
     let far = Pos::ground(GROUND.x1, 1_000);
     let batch = [
-        Request::Create(at(1, 0)),
-        Request::Create(at(1, 0)),
-        Request::Create(Entity { pos: far, ..at(2, 0) }),
+        Request::Create(entity(1, 0)),
+        Request::Create(entity(1, 0)),
+        Request::Create(Entity { pos: far, ..entity(2, 0) }),
         Request::Move { id: 3, pos: far },
         Request::SetReach { id: 1, reach: Some(Reach::All) },
         Request::SetReach { id: 1, reach: Some(Reach::Circle(Radii::new(5, 5))) },
-        Request::Create(at(4, 100)),
+        Request::Create(entity(4, 100)),
     ];
     let radii = ReachError::Radii { enter_cm: 5, leave_cm: 5 };
     let expected = [
@@ -42,16 +38,16 @@ fn each_refused_request_has_an_error_and_the_others_succeed() {
 #[test]
 fn an_id_that_is_used_again_is_another_entity() {
     let mut world = world();
-    for entity in [at(1, 0), at(2, 100)] {
+    for entity in [entity(1, 0), entity(2, 100)] {
         world.create(entity).unwrap();
     }
     world.tick();
     world.delete(2).unwrap();
-    world.create(at(2, 50)).unwrap();
+    world.create(entity(2, 50)).unwrap();
     let events = [event(1, 2, false), event(1, 2, true), event(2, 1, false), event(2, 1, true)];
     assert_eq!(world.tick(), events);
     world.delete(2).unwrap();
-    world.create(at(2, 2_000)).unwrap();
+    world.create(entity(2, 2_000)).unwrap();
     world.delete(2).unwrap();
     assert_eq!(world.tick(), [event(1, 2, false), event(2, 1, false)]);
     assert_eq!(world.tick(), []);
@@ -63,10 +59,10 @@ fn combinations_that_are_no_longer_in_use_make_room() {
     let reach = |cm: usize| Some(Reach::Circle(Radii::new(cm as i32, cm as i32 + 1)));
     let sight = |cm| Sight { reach: reach(cm), kinds: None };
     for i in 1..=MOST_CLASSES {
-        world.create(Entity { sight: sight(i), plane: i as i32, ..at(i as u64, 0) }).unwrap();
+        world.create(Entity { sight: sight(i), plane: i as i32, ..entity(i as u64, 0) }).unwrap();
     }
     let more = MOST_CLASSES + 1;
-    let other = Entity { sight: sight(more), ..at(more as u64, 0) };
+    let other = Entity { sight: sight(more), ..entity(more as u64, 0) };
     assert_eq!(world.create(other), Err(RequestError::TooManyClasses(more as u64)));
     world.delete(2).unwrap();
     assert_eq!(world.create(other), Ok(()));
@@ -86,8 +82,8 @@ fn combinations_that_are_no_longer_in_use_make_room() {
 #[test]
 fn a_class_that_comes_back_within_a_tick_is_what_it_was() {
     let mut world = world();
-    world.create(at(1, 0)).unwrap();
-    world.create(at(2, 600)).unwrap();
+    world.create(entity(1, 0)).unwrap();
+    world.create(entity(2, 600)).unwrap();
     assert_eq!(world.tick().len(), 2);
     let near = Some(Reach::Circle(Radii::new(5, 6)));
     for _ in 0..3 {

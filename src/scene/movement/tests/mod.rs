@@ -79,7 +79,20 @@ impl Scene {
         self.say(now, now, Go::Walk(motion.into()))
     }
 
-    /// Why a command is refused.
+    pub fn no_walk(&mut self, now: u64, motion: impl Into<Move>) -> Reason {
+        self.why(now, now, Go::Walk(motion.into()))
+    }
+
+    pub fn flag(&mut self, now: u64, flags: Flags) -> Option<Correction> {
+        let on = Footing { tiles: &self.map, plane: PLANE, rules: &self.rules };
+        self.mover.set_flags(ServerMs(now), flags, &on)
+    }
+
+    pub fn correct(&mut self, now: u64, motion: impl Into<Move>) -> Correction {
+        let on = Footing { tiles: &self.map, plane: PLANE, rules: &self.rules };
+        self.mover.correct(ServerMs(now), motion.into(), &on)
+    }
+
     pub fn why(&mut self, now: u64, at: u64, go: Go) -> Reason {
         self.say(now, at, go).expect_err("the command should be refused").why
     }

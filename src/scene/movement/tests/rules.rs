@@ -103,8 +103,7 @@ fn small_start_differences_add_up_to_a_debt() {
 #[test]
 fn a_claimed_start_behind_a_wall_is_refused() {
     let mut s = Scene::new(at(299, 150), &[(3, 1)]);
-    let why = s.why(100, 100, Go::Walk(Vector::stand(at(310, 150)).into()));
-    assert_eq!(why, Reason::Blocked { tile: (3, 1) });
+    assert_eq!(s.no_walk(100, Vector::stand(at(310, 150))), Reason::Blocked { tile: (3, 1) });
 }
 
 #[test]
@@ -114,20 +113,17 @@ fn an_entity_with_a_flag_does_not_move() {
     {
         let mut s = Scene::new(at(150, 150), &[]);
         s.walk(100, straight(150, 150, 500, 0)).unwrap();
-        let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
-        let told = s.mover.set_flags(ServerMs(300), flags, &on);
-        assert_eq!(told, Some(correction(1, 250, 150)));
+        assert_eq!(s.flag(300, flags), Some(correction(1, 250, 150)));
         // A command sent before its client knew is dropped without another correction.
         let go = Go::Walk(straight(300, 150, 0, 500).into());
         assert_eq!(s.say_by(400, 400, go, 0), Ok(Accepted::Dropped));
         assert_eq!(s.pos(1_000), (250, 150));
         // Standing is no move.
         assert!(s.walk(900, Vector::stand(at(250, 150))).is_ok());
-        let why = s.why(1_000, 1_000, Go::Walk(straight(250, 150, 0, 500).into()));
+        let why = s.no_walk(1_000, straight(250, 150, 0, 500));
         assert_eq!(why, Reason::MayNotMove { flags });
         assert_eq!(why.to_string(), format!("the entity may not move: {named}"));
-        let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
-        assert_eq!(s.mover.set_flags(ServerMs(2_000), Flags::NONE, &on), None);
+        assert_eq!(s.flag(2_000, Flags::NONE), None);
         assert!(s.walk(2_000, straight(250, 150, 0, 500)).is_ok());
     }
 }
@@ -135,16 +131,14 @@ fn an_entity_with_a_flag_does_not_move() {
 #[test]
 fn a_path_through_a_blocked_tile_is_refused() {
     let mut s = Scene::new(at(150, 150), &[(4, 1)]);
-    let why = s.why(100, 100, Go::Walk(path(150, 150, "7774").into()));
-    assert_eq!(why, Reason::Blocked { tile: (4, 1) });
+    assert_eq!(s.no_walk(100, path(150, 150, "7774")), Reason::Blocked { tile: (4, 1) });
     assert!(s.walk(200, path(150, 150, "77404")).is_ok());
 }
 
 #[test]
 fn no_step_squeezes_between_two_blocked_tiles() {
     let mut s = Scene::new(at(150, 150), &[(2, 1), (1, 2)]);
-    let why = s.why(100, 100, Go::Walk(path(150, 150, "0").into()));
-    assert_eq!(why, Reason::Squeezed { tile: (2, 2) });
+    assert_eq!(s.no_walk(100, path(150, 150, "0")), Reason::Squeezed { tile: (2, 2) });
     // One blocked side does not hinder an entity that passes exactly through the corner.
     let mut s = Scene::new(at(150, 150), &[(2, 1)]);
     assert!(s.walk(100, path(150, 150, "0")).is_ok());
@@ -155,8 +149,7 @@ fn a_diagonal_step_from_off_the_middle_crosses_a_tile_that_must_be_free() {
     // From (180, 110) to (250, 250) the way crosses (2, 1), and from (110, 180) it crosses (1, 2).
     for (x, z, crossed, free) in [(180, 110, (2, 1), (1, 2)), (110, 180, (1, 2), (2, 1))] {
         let mut s = Scene::new(at(x, z), &[crossed]);
-        let why = s.why(100, 100, Go::Walk(path(x, z, "0").into()));
-        assert_eq!(why, Reason::Blocked { tile: crossed });
+        assert_eq!(s.no_walk(100, path(x, z, "0")), Reason::Blocked { tile: crossed });
         let mut s = Scene::new(at(x, z), &[free]);
         assert!(s.walk(100, path(x, z, "0")).is_ok());
     }
@@ -168,8 +161,7 @@ fn a_vector_ends_at_the_wall_and_no_move_starts_beyond_it() {
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     assert_eq!(s.mover.trajectory().lasts_ms, 499);
     assert_eq!(s.pos(2_000), (399, 150));
-    let why = s.why(700, 700, Go::Walk(Vector::stand(at(450, 150)).into()));
-    assert_eq!(why, Reason::Blocked { tile: (4, 1) });
+    assert_eq!(s.no_walk(700, Vector::stand(at(450, 150))), Reason::Blocked { tile: (4, 1) });
     // A vector that starts in front of the wall and leads into it stands.
     s.walk(1_000, straight(399, 150, 500, 0)).unwrap();
     assert_eq!(s.pos(1_500), (399, 150));
@@ -191,8 +183,7 @@ fn a_vector_does_not_squeeze_between_blocked_tiles() {
     let mut s = Scene::new(at(150, 150), &[(2, 1), (1, 2)]);
     s.walk(100, straight(150, 150, 300, 300)).unwrap();
     assert_eq!(s.pos(700), (199, 199));
-    let why = s.why(700, 700, Go::Walk(Vector::stand(at(215, 215)).into()));
-    assert_eq!(why, Reason::Squeezed { tile: (2, 2) });
+    assert_eq!(s.no_walk(700, Vector::stand(at(215, 215))), Reason::Squeezed { tile: (2, 2) });
 }
 
 #[test]
@@ -200,18 +191,16 @@ fn no_move_leaves_the_bounds() {
     let mut s = Scene::new(at(50, 150), &[]);
     s.walk(100, straight(50, 150, -500, 0)).unwrap();
     assert_eq!(s.pos(2_000), (0, 150));
-    let why = s.why(300, 300, Go::Walk(Vector::stand(at(-10, 150)).into()));
+    let why = s.no_walk(300, Vector::stand(at(-10, 150)));
     assert_eq!(why, Reason::OutOfBounds { at: at(-10, 150) });
     let high = Pos { y: 1_000_001, ..at(0, 150) };
-    let why = s.why(400, 400, Go::Walk(Vector::stand(high).into()));
-    assert_eq!(why, Reason::OutOfBounds { at: high });
+    assert_eq!(s.no_walk(400, Vector::stand(high)), Reason::OutOfBounds { at: high });
     let mut s = Scene::new(at(3_950, 150), &[]);
-    let why = s.why(100, 100, Go::Walk(path(3_950, 150, "7").into()));
-    assert_eq!(why, Reason::OutOfBounds { at: at(4_050, 150) });
-    let why = s.why(200, 200, Go::Walk(Vector::stand(at(3_950, -1)).into()));
+    assert_eq!(s.no_walk(100, path(3_950, 150, "7")), Reason::OutOfBounds { at: at(4_050, 150) });
+    let why = s.no_walk(200, Vector::stand(at(3_950, -1)));
     assert!(matches!(why, Reason::Displaced { .. }), "{why}");
     let mut s = Scene::new(at(3_990, 3_999), &[]);
-    let why = s.why(100, 100, Go::Walk(Vector::stand(at(3_990, 4_000)).into()));
+    let why = s.no_walk(100, Vector::stand(at(3_990, 4_000)));
     assert_eq!(why, Reason::OutOfBounds { at: at(3_990, 4_000) });
 }
 
@@ -222,8 +211,8 @@ fn a_climb_or_descent_that_is_too_steep_is_refused() {
     s.map.heights = Some(|tile| 40 * tile.x + 120 * tile.z);
     s.rules.climb = Some(Climb { up_cm: 50, down_cm: 110 });
     let steep = |tile, rise_cm| Reason::TooSteep { tile, rise_cm, up_cm: 50, down_cm: 110 };
-    assert_eq!(s.why(100, 100, Go::Walk(path(150, 150, "4").into())), steep((1, 2), 120));
-    assert_eq!(s.why(200, 200, Go::Walk(path(150, 150, "6").into())), steep((1, 0), -120));
+    assert_eq!(s.no_walk(100, path(150, 150, "4")), steep((1, 2), 120));
+    assert_eq!(s.no_walk(200, path(150, 150, "6")), steep((1, 0), -120));
     assert!(s.walk(300, path(150, 150, "77")).is_ok());
     // Height is the ground's, whatever the client says.
     let on = s.on();
@@ -231,18 +220,16 @@ fn a_climb_or_descent_that_is_too_steep_is_refused() {
     assert_eq!(s.mover.position(ServerMs(300), &on), Pos { x: 150, y: 160, z: 150 });
     s.walk(1_000, straight(350, 150, 0, 400)).unwrap();
     assert_eq!(s.pos(2_000), (350, 199));
-    let why = s.why(1_300, 1_300, Go::Walk(Vector::stand(at(350, 210)).into()));
-    assert_eq!(why, steep((3, 2), 120));
+    assert_eq!(s.no_walk(1_300, Vector::stand(at(350, 210))), steep((3, 2), 120));
 }
 
 #[test]
 fn a_move_above_the_speed_limit_is_refused() {
     let mut s = Scene::new(at(150, 150), &[]);
-    let why = s.why(100, 100, Go::Walk(straight(150, 150, 500, 30).into()));
+    let why = s.no_walk(100, straight(150, 150, 500, 30));
     assert_eq!(why, Reason::TooFast { found_cm_s: 501, allowed_cm_s: 500 });
     let fast = Path::new(at(150, 150), "7".parse().unwrap(), 525, 100);
-    let why = s.why(200, 200, Go::Walk(fast.into()));
-    assert_eq!(why, Reason::TooFast { found_cm_s: 525, allowed_cm_s: 500 });
+    assert_eq!(s.no_walk(200, fast), Reason::TooFast { found_cm_s: 525, allowed_cm_s: 500 });
     assert!(s.walk(300, straight(150, 150, 300, 400)).is_ok());
 }
 
@@ -254,7 +241,7 @@ fn a_granted_speed_is_usable_once_and_for_its_duration() {
     assert!(s.walk(100, dash).is_ok());
     assert_eq!(s.pos(2_000), (750, 150));
     assert!(s.walk(400, straight(750, 150, 500, 0)).is_ok());
-    let why = s.why(600, 600, Go::Walk(straight(850, 150, 2_000, 0).into()));
+    let why = s.no_walk(600, straight(850, 150, 2_000, 0));
     assert_eq!(why, Reason::TooFast { found_cm_s: 2_000, allowed_cm_s: 500 });
 }
 
@@ -264,11 +251,11 @@ fn a_granted_speed_used_for_too_long_is_neither_shown_nor_accepted() {
     s.mover.grant(ServerMs(0), 2_000, Some(300)).unwrap();
     s.walk(100, straight(150, 150, 2_000, 0)).unwrap();
     assert_eq!(s.pos(900), (750, 150));
-    let why = s.why(500, 500, Go::Walk(straight(950, 150, 500, 0).into()));
+    let why = s.no_walk(500, straight(950, 150, 500, 0));
     assert_eq!(why, Reason::Overused { found_cm_s: 2_000, over_ms: 100 });
     // The entity stands where the grant ended, and the grant is used up.
     assert_eq!(s.pos(9_000), (750, 150));
-    let why = s.why(9_000, 9_000, Go::Walk(straight(750, 150, 2_000, 0).into()));
+    let why = s.no_walk(9_000, straight(750, 150, 2_000, 0));
     assert_eq!(why, Reason::TooFast { found_cm_s: 2_000, allowed_cm_s: 500 });
 }
 
@@ -283,8 +270,7 @@ fn a_revoked_mount_speed_ends_once_its_client_has_heard() {
     s.say(1_600, 1_600, Go::On).unwrap();
     s.say(2_100, 2_100, Go::On).unwrap();
     // 1.1 s of walking after the first command that came after the end.
-    let why = s.why(2_600, 2_600, Go::On);
-    assert_eq!(why, Reason::Overused { found_cm_s: 900, over_ms: 400 });
+    assert_eq!(s.why(2_600, 2_600, Go::On), Reason::Overused { found_cm_s: 900, over_ms: 400 });
 }
 
 #[test]
@@ -365,22 +351,13 @@ fn commands_are_refused_until_a_push_is_over() {
     let mut s = Scene::new(at(150, 150), &[(6, 1)]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     let push = Vector { lasts_ms: Some(400), ..straight(250, 150, 1_000, 0) };
-    let told = s.mover.correct(
-        ServerMs(300),
-        push.into(),
-        &Footing { tiles: &s.map, plane: PLANE, rules: &s.rules },
-    );
+    let told = s.correct(300, push);
     // The wall at 600 ends the push.
     assert_eq!(told, Correction { number: 1, motion: push.into(), lasts_ms: 349 });
     assert_eq!((s.pos(400), s.pos(2_000)), ((350, 150), (599, 150)));
-    let why = s.why(500, 500, Go::Walk(straight(599, 150, -500, 0).into()));
-    assert_eq!(why, Reason::Pushed { left_ms: 149 });
+    assert_eq!(s.no_walk(500, straight(599, 150, -500, 0)), Reason::Pushed { left_ms: 149 });
     let mut s = Scene::new(at(150, 150), &[]);
-    s.mover.correct(
-        ServerMs(300),
-        Vector { start: at(150, 150), ..push }.into(),
-        &Footing { tiles: &s.map, plane: PLANE, rules: &s.rules },
-    );
+    s.correct(300, Vector { start: at(150, 150), ..push });
     assert!(s.walk(700, straight(550, 150, 0, 500)).is_ok());
 }
 
@@ -395,8 +372,7 @@ fn a_closing_door_stops_entities_on_their_way() {
     assert!(!s.mover.refresh(ServerMs(400), &on));
     assert_eq!(s.pos(5_000), (450, 150));
     s.say(700, 700, Go::On).unwrap();
-    let why = s.why(1_300, 1_300, Go::Walk(Vector::stand(at(750, 150)).into()));
-    assert_eq!(why, Reason::Blocked { tile: (5, 1) });
+    assert_eq!(s.no_walk(1_300, Vector::stand(at(750, 150))), Reason::Blocked { tile: (5, 1) });
     // An entity in the doorway can get out.
     let mut s = Scene::new(at(150, 150), &[(1, 1)]);
     assert!(s.walk(100, path(150, 150, "77")).is_ok());

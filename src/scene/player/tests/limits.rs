@@ -6,7 +6,7 @@ use super::*;
 fn a_burst_is_read_slowly_and_a_flood_closes_the_session() {
     let limits = PlayerConfig { rate_limit: 10, rate_burst: 3, flood_ms: 2_000, ..config() };
     let mut b = Bench::with(limits);
-    b.say(Said::Hello(Ok((ADA, Account::NONE))));
+    b.say(hello());
     b.say(Said::Ping(1));
     assert_eq!(b.player.pause_ms(b.now_ms), 0);
     b.say(Said::Ping(2));

@@ -47,7 +47,7 @@ fn found(epoch: u64, last: u32) -> Notice {
 
 fn greeted() -> Bench {
     let mut b = Bench::with(with_grace_period());
-    assert_eq!(b.say(Said::Hello(Ok((ADA, Account::NONE)))), ["welcome"]);
+    assert_eq!(b.say(hello()), ["welcome"]);
     b
 }
 
@@ -66,8 +66,7 @@ fn a_client_that_comes_back_goes_on_with_the_numbers_of_its_player() {
 
 #[test]
 fn a_region_that_does_not_know_the_player_is_asked_once_and_then_all_others_are() {
-    let mut b = greeted();
-    b.say(back());
+    let mut b = asking();
     assert_eq!(b.notice(Notice::Nowhere { asked: FIRST }), [""; 0]);
     // Who has said nothing may be down: the others are asked, too.
     assert_eq!(b.after(1_000), [asked(NEXT), asked(FAR)]);
@@ -82,16 +81,21 @@ fn a_region_that_does_not_know_the_player_is_asked_once_and_then_all_others_are(
 
 #[test]
 fn a_player_that_is_not_found_in_time_may_be_asked_for_again() {
-    let mut b = greeted();
-    b.say(back());
+    let mut b = asking();
     let late = "refused: the player was not found in time: try again, or join anew";
     assert_eq!(b.after(5_000), [late]);
     assert_eq!(b.say(back()), [asked_since(6_000, FIRST), asked_since(6_000, NEXT)]);
 }
 
-fn back_in_world() -> Bench {
+/// A client that has asked for its player.
+fn asking() -> Bench {
     let mut b = greeted();
     b.say(back());
+    b
+}
+
+fn back_in_world() -> Bench {
+    let mut b = asking();
     b.notice(found(8, 6));
     b
 }
@@ -165,9 +169,7 @@ fn a_session_without_its_client_is_over_when_its_player_leaves_or_is_anothers_or
 
 #[test]
 fn inputs_that_an_earlier_session_had_under_way_count() {
-    let mut b = greeted();
-    b.say(back());
-    b.notice(found(8, 6));
+    let mut b = back_in_world();
     // Number 7 of the session before is applied.
     b.frame(&frame(21, 8, 7, &[], &[]));
     assert_eq!(b.say(step(8)), ["4: move 8"]);
@@ -175,9 +177,7 @@ fn inputs_that_an_earlier_session_had_under_way_count() {
 
 #[test]
 fn repeated_inputs_that_were_applied_meanwhile_are_passed_over() {
-    let mut b = greeted();
-    b.say(back());
-    b.notice(found(8, 6));
+    let mut b = back_in_world();
     b.frame(&frame(21, 8, 9, &[], &[]));
     for _ in 0..2 {
         // Each once, and in order.
@@ -203,8 +203,7 @@ fn a_search_in_vain_proves_nothing_where_not_all_regions_are_known() {
 
 #[test]
 fn frames_of_a_next_owner_that_came_too_early_are_asked_for_anew() {
-    let mut b = greeted();
-    b.say(back());
+    let mut b = asking();
     // Handed on at once, and the next owner is heard before the first one.
     assert_eq!(b.frame(&frame(22, 9, 6, &[1], &[])), NOTHING);
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
@@ -221,8 +220,7 @@ fn frames_of_a_next_owner_that_came_too_early_are_asked_for_anew() {
 
 #[test]
 fn a_route_that_comes_before_the_player_is_found_counts_once_it_is() {
-    let mut b = greeted();
-    b.say(back());
+    let mut b = asking();
     assert_eq!(b.notice(route(FIRST, 9, 6, false)), NOTHING);
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
     assert_eq!(b.say(step(7)), ["3: move 7"], "not to where it was found");
@@ -231,16 +229,14 @@ fn a_route_that_comes_before_the_player_is_found_counts_once_it_is() {
 #[test]
 fn a_player_that_an_owner_before_has_found_is_presented_to_the_next_one() {
     let owner = |from: u64| PlayerInput::Owner(NEXT, Epoch(from));
-    let mut b = greeted();
-    b.say(back());
+    let mut b = asking();
     assert_eq!(b.input(owner(9)), NOTHING, "it is not known yet where the player is");
     let told = b.notice(found(8, 6));
     let presented = "4: present epoch 8 acked 6 at 5";
     assert_eq!(told, ["take 1", "joined plane 1 tick 20", presented]);
     assert_eq!(b.say(step(7)), NOTHING, "the next owner does not know it yet");
 
-    let mut b = greeted();
-    b.say(back());
+    let mut b = asking();
     b.input(PlayerInput::Owner(FIRST, Epoch(9)));
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"], "it is elsewhere");
 }
@@ -261,8 +257,7 @@ fn a_client_that_asks_for_another_subjects_player_is_refused_and_may_join() {
         other => other,
     };
     for answer in [Notice::OtherSubject, of_bob()] {
-        let mut b = greeted();
-        b.say(back());
+        let mut b = asking();
         assert_eq!(b.notice(answer), [refused]);
         assert_eq!((b.player.state(), b.player.id()), (State::Greeted, EntityId::NONE));
         assert_eq!(b.player.last_position(100), None, "nothing is known that could be stored");

@@ -158,31 +158,14 @@ fn is_old(now: Tick, since: Tick, then: Option<Tick>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::scene::messages::{Input, Spawn};
     use crate::scene::region::custody::Past;
-    use crate::scene::{Facing, Kind, Plane, Pos, Scene, SceneId, SceneSpec, ViewLimits};
+    use crate::scene::region::fixtures;
+    use crate::scene::{Pos, SceneSpec};
 
     fn handoff() -> Handoff {
-        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-        let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
-        let state = Spawn {
-            subject: Default::default(),
-            account: Default::default(),
-            id: EntityId(1),
-            kind: Kind::PLAYER,
-            plane: Plane(0),
-            pos: Pos::ground(100, 100),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Facing::EAST,
-            properties: Default::default(),
-            session: None,
-            bonds: Default::default(),
-        };
-        region.handle(Input::Enter(Box::new(state)), &mut Vec::new());
+        let mut region = fixtures::region(SceneSpec::default(), 0);
+        fixtures::enter(&mut region, 1, Pos::ground(100, 100));
         region.tick(Tick(1), &mut Vec::new());
         let slot = region.entities.real_slot(EntityId(1)).unwrap();
         region.describe(slot, Past::Left)
@@ -242,11 +225,7 @@ mod tests {
         (0..4 * MAX_LENT as u64 + 500).for_each(|n| escrow.note(Tick(1), EntityId(n), Epoch(1)));
         assert_eq!((escrow.lent.len(), escrow.lent_of.len()), (MAX_LENT, MAX_LENT));
         assert_eq!((escrow.came.len(), escrow.came_last.len()), (4 * MAX_LENT, 4 * MAX_LENT));
-        assert!(
-            escrow.lent_of(EntityId(499)).is_none() && escrow.came_under(EntityId(499)).is_none()
-        );
-        assert!(
-            escrow.lent_of(EntityId(500)).is_some() && escrow.came_under(EntityId(500)).is_some()
-        );
+        let known = |id| (escrow.lent_of(id).is_some(), escrow.came_under(id).is_some());
+        assert_eq!([499, 500].map(EntityId).map(known), [(false, false), (true, true)]);
     }
 }

@@ -143,34 +143,14 @@ impl ViewEngine {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::scene::messages::{Input, Spawn};
-    use crate::scene::{
-        EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
-        ViewLimits,
-    };
+    use crate::scene::region::fixtures;
+    use crate::scene::{EntityId, Pos, RegionId, SceneSpec, Tick};
 
     /// A region with neighbours on three sides, and a player near the western one.
     fn region() -> Region {
-        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-        let mut region = Region::new(Arc::new(scene), RegionId(1)).unwrap();
-        let spawn = Spawn {
-            id: EntityId(7),
-            kind: Kind::PLAYER,
-            plane: Plane(0),
-            pos: Pos::ground(102_500, 20_000),
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Default::default(),
-            properties: Default::default(),
-            session: Some(SessionId(1)),
-            subject: Default::default(),
-            account: Default::default(),
-            bonds: Default::default(),
-        };
-        region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
+        let mut region = fixtures::region(SceneSpec::default(), 1);
+        fixtures::enter(&mut region, 7, Pos::ground(102_500, 20_000));
         region.tick(Tick(1), &mut Vec::new());
         region
     }

@@ -62,15 +62,11 @@ impl ViewEngine {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
-    use crate::scene::messages::{Effect, Input, Order, Spawn};
-    use crate::scene::region::Region;
+    use crate::scene::messages::{Effect, Input};
     use crate::scene::region::entities::lookups;
-    use crate::scene::{
-        EntityHandle, EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq,
-        SessionId, Tick, ViewLimits,
-    };
+    use crate::scene::region::{Region, fixtures};
+    use crate::scene::{EntityHandle, EntityId, Pos, SceneSpec, Seq, Tick};
 
     /// A region with the clients of its players.
     struct World {
@@ -96,8 +92,7 @@ mod tests {
                 spawn_z_cm: 0,
                 ..SceneSpec::default()
             };
-            let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
-            let region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
+            let region = fixtures::region(spec, 0);
             let mut world = World { region, tick: Tick(0), seqs: BTreeMap::new(), fx: Vec::new() };
             (1..=players).for_each(|player| world.enter(player));
             world.tick();
@@ -105,22 +100,8 @@ mod tests {
         }
 
         fn enter(&mut self, player: u64) {
-            let spawn = Spawn {
-                id: EntityId(player),
-                kind: Kind::PLAYER,
-                plane: Plane(0),
-                pos: place(player, self.tick),
-                sight: ViewLimits::FULL,
-                left_at: None,
-                facing: Default::default(),
-                properties: Default::default(),
-                session: Some(SessionId(player)),
-                subject: Default::default(),
-                account: Default::default(),
-                bonds: Default::default(),
-            };
             self.seqs.insert(player, (Seq(0), EntityHandle(0)));
-            self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
+            fixtures::enter(&mut self.region, player, place(player, self.tick));
         }
 
         fn leave(&mut self, player: u64) {
@@ -132,10 +113,7 @@ mod tests {
         fn move_all(&mut self) {
             for (player, (seq, handle)) in &mut self.seqs {
                 *seq = seq.next();
-                let (id, order) = (EntityId(*player), Order::Move(place(*player, self.tick)));
-                let (session, seq, handle) = (SessionId(*player), *seq, *handle);
-                let input = Input::Client { id, session, seq, order, handle };
-                self.region.handle(input, &mut self.fx);
+                fixtures::go(&mut self.region, *player, *seq, place(*player, self.tick), *handle);
             }
         }
 

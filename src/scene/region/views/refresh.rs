@@ -168,14 +168,8 @@ fn repeat(viewer: &mut Viewer, ix: usize, links_again: bool, said: &mut Vec<Loca
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use crate::scene::messages::{Input, Order, Spawn};
-    use crate::scene::region::Region;
-    use crate::scene::{
-        EntityHandle, EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq,
-        SessionId, Tick, ViewLimits,
-    };
+    use crate::scene::region::{Region, fixtures};
+    use crate::scene::{EntityHandle, Pos, SceneSpec, Seq, Tick};
 
     const PLAYERS: u64 = 40;
     const CAP: usize = 4;
@@ -183,25 +177,8 @@ mod tests {
     /// Players of one crowd: all are in range of each other.
     fn crowd() -> Region {
         let spec = SceneSpec { view_cap: CAP, ..SceneSpec::default() };
-        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
-        let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
-        for id in (1..=PLAYERS).map(EntityId) {
-            let spawn = Spawn {
-                id,
-                kind: Kind::PLAYER,
-                plane: Plane(0),
-                pos: place(id.0, 0),
-                sight: ViewLimits::FULL,
-                left_at: None,
-                facing: Default::default(),
-                properties: Default::default(),
-                session: Some(SessionId(id.0)),
-                subject: Default::default(),
-                account: Default::default(),
-                bonds: Default::default(),
-            };
-            region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
-        }
+        let mut region = fixtures::region(spec, 0);
+        (1..=PLAYERS).for_each(|id| fixtures::enter(&mut region, id, place(id, 0)));
         region
     }
 
@@ -216,12 +193,9 @@ mod tests {
         let mut region = crowd();
         let mut lost = 0;
         for tick in 1..200 {
-            for id in (1..=PLAYERS).map(EntityId) {
-                let order = Order::Move(place(id.0, tick));
+            for id in 1..=PLAYERS {
                 let (seq, handle) = (Seq(tick as u32), EntityHandle(0));
-                let session = SessionId(id.0);
-                let input = Input::Client { id, session, seq, order, handle };
-                region.handle(input, &mut Vec::new());
+                fixtures::go(&mut region, id, seq, place(id, tick), handle);
             }
             region.tick(Tick(tick), &mut Vec::new());
             for viewer in region.views.viewers() {

@@ -59,35 +59,16 @@ impl ViewEngine {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::scene::messages::{Effect, Input, Spawn};
-    use crate::scene::{
-        Kind, Plane, Pos, Region, RegionId, SceneId, SceneSpec, SessionId, ViewLimits,
-    };
+    use crate::scene::messages::Effect;
+    use crate::scene::region::fixtures;
+    use crate::scene::{Pos, Region, SceneSpec};
 
     fn players(count: u64) -> Region {
         let spec = SceneSpec { region_lands_x: 4, region_lands_z: 4, ..SceneSpec::default() };
-        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
-        let mut region = Region::new(Arc::new(scene), RegionId(0)).unwrap();
-        for n in 1..=count {
-            let spawn = Spawn {
-                id: EntityId(n),
-                kind: Kind::PLAYER,
-                plane: Plane(0),
-                pos: Pos::ground(1_000 * n as i32, 500),
-                sight: ViewLimits::FULL,
-                left_at: None,
-                facing: Default::default(),
-                properties: Default::default(),
-                session: Some(SessionId(n)),
-                subject: Default::default(),
-                account: Default::default(),
-                bonds: Default::default(),
-            };
-            region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
-        }
+        let mut region = fixtures::region(spec, 0);
+        (1..=count)
+            .for_each(|n| fixtures::enter(&mut region, n, Pos::ground(1_000 * n as i32, 500)));
         region
     }
 

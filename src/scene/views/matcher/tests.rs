@@ -66,26 +66,33 @@ impl Crowd {
         self.class(a, b) != NO_BOND || (near(at.0, there.0) && near(at.1, there.1))
     }
 
-    /// Decides all pairs, best first.
-    fn greedy(&self, kept: &BTreeSet<(usize, usize)>) -> BTreeSet<(usize, usize)> {
+    fn is_ghost(&self, ix: usize) -> bool {
+        self.figures[ix].ghost.is_some()
+    }
+
+    fn key(&self, (a, b): (usize, usize), kept: bool) -> Option<Key> {
+        let id = |ix: usize| EntityId(self.figures[ix].id);
+        Some(Key::of(self.rank_of(a, b, kept)?, id(a), id(b)))
+    }
+
+    /// Decides all pairs that count, but those of two ghosts, best first: what was linked when the tick began counts as
+    /// nearer, and ghosts have accepted what stands.
+    fn greedy(
+        &self,
+        kept: &BTreeSet<(usize, usize)>,
+        stands: &BTreeSet<(usize, usize)>,
+        counts: impl Fn(&(usize, usize)) -> bool,
+    ) -> BTreeSet<(usize, usize)> {
         let count = self.figures.len();
-        let mut keys = Vec::new();
-        for a in 0..count {
-            for b in a + 1..count {
-                let both_ghosts =
-                    self.figures[a].ghost.is_some() && self.figures[b].ghost.is_some();
-                let (lo, hi) = (EntityId(self.figures[a].id), EntityId(self.figures[b].id));
-                let rank = self.rank_of(a, b, kept.contains(&(a, b)));
-                if let Some(rank) = rank.filter(|_| !both_ghosts) {
-                    keys.push((Key::of(rank, lo, hi), (a, b)));
-                }
-            }
-        }
+        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+        let pairs = pairs.filter(|(a, b)| !(self.is_ghost(*a) && self.is_ghost(*b)));
+        let key = |pair| Some((self.key(pair, kept.contains(&pair))?, pair));
+        let mut keys: Vec<_> = pairs.filter(counts).filter_map(key).collect();
         keys.sort();
         let mut taken = vec![0; count];
         let mut links = BTreeSet::new();
         for (key, (a, b)) in keys {
-            let standing = kept.contains(&(a, b));
+            let standing = stands.contains(&(a, b));
             let fits = |ix: usize| match self.figures[ix].ghost {
                 Some(accepts) => standing || key.rank <= accepts,
                 None => taken[ix] < self.cap(ix),
@@ -114,12 +121,8 @@ impl Crowd {
         let kept: BTreeSet<_> =
             kept.iter().copied().filter(|(a, b)| self.rank_of(*a, *b, true).is_some()).collect();
         let links = |of: usize| {
-            let of_pair = move |(a, b): (usize, usize)| match of {
-                of if of == a => Some(b),
-                of if of == b => Some(a),
-                _ => None,
-            };
-            let partners = kept.iter().copied().filter_map(of_pair);
+            let both = kept.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);
+            let partners = both.filter(move |(me, _)| *me == of).map(|(_, with)| with);
             partners.map(move |with| (with as u32, self.rank_of(of, with, true).unwrap()))
         };
         let workers = Backwards(1 + self.figures.len() % 3);
@@ -132,13 +135,7 @@ impl Crowd {
         self.propose_companions(matcher, &kept);
         matcher.run(self.enter_cm, self, &workers);
         let mut links = kept;
-        let pair = |(a, b): &(u32, u32)| ((*a).min(*b) as usize, (*a).max(*b) as usize);
-        for left in matcher.left() {
-            assert!(links.remove(&pair(left)), "{left:?} left, and was not there");
-        }
-        for entered in matcher.entered() {
-            assert!(links.insert(pair(entered)), "{entered:?} entered, and was there");
-        }
+        apply(matcher, &mut links);
         links
     }
 
@@ -146,7 +143,7 @@ impl Crowd {
         let count = self.figures.len();
         let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
         for (a, b) in pairs.filter(|pair| !kept.contains(pair)) {
-            let ghosts = self.figures[a].ghost.is_some() && self.figures[b].ghost.is_some();
+            let ghosts = self.is_ghost(a) && self.is_ghost(b);
             let rank = self.rank_of(a, b, false);
             if let Some(rank) = rank.filter(|_| self.class(a, b) != NO_BOND && !ghosts) {
                 matcher.propose(a as u32, b as u32, rank);
@@ -175,14 +172,23 @@ impl Crowd {
     }
 }
 
+/// Applies what a matcher says has changed.
+fn apply(matcher: &Matcher, links: &mut BTreeSet<(usize, usize)>) {
+    let pair = |(a, b): &(u32, u32)| ((*a).min(*b) as usize, (*a).max(*b) as usize);
+    for left in matcher.left() {
+        assert!(links.remove(&pair(left)), "{left:?} left, and was not there");
+    }
+    for entered in matcher.entered() {
+        assert!(links.insert(pair(entered)), "{entered:?} entered, and was there");
+    }
+}
+
 impl Pairs for Crowd {
     fn rank(&self, a: u32, b: u32, d2: u64) -> Option<u64> {
         let (a, b) = (a as usize, b as usize);
         assert_eq!(d2, self.d2(a, b));
-        if self.figures[a].ghost.is_some() && self.figures[b].ghost.is_some() {
-            return None;
-        }
-        self.rank_of(a, b, false)
+        let ghosts = self.is_ghost(a) && self.is_ghost(b);
+        self.rank_of(a, b, false).filter(|_| !ghosts)
     }
 
     fn bounds(&self, of: u32) -> Option<Bounds> {
@@ -213,17 +219,15 @@ fn figures(count: usize, span: i32, grain: i32) -> impl Strategy<Value = Vec<Fig
             (Just(all), Just(ids).prop_shuffle())
         })
         .prop_map(|(all, ids)| {
-            let numbered = all.into_iter().zip(ids);
-            numbered
-                .map(|((at, party, ghost, searches, cap), id)| Figure {
-                    id,
-                    at,
-                    party,
-                    ghost,
-                    searches,
-                    cap,
-                })
-                .collect()
+            let figure = |((at, party, ghost, searches, cap), id)| Figure {
+                id,
+                at,
+                party,
+                ghost,
+                searches,
+                cap,
+            };
+            all.into_iter().zip(ids).map(figure).collect()
         })
 }
 
@@ -239,7 +243,7 @@ fn history(crowd: &mut Crowd, steps: &[Vec<Step>], matcher: &mut Matcher) {
             let at = &mut crowd.figures[who % count].at;
             *at = (at.0.saturating_add(by.0), at.1.saturating_add(by.1));
         }
-        let wanted = crowd.greedy(&links);
+        let wanted = crowd.greedy(&links, &links, |_| true);
         let found = crowd.matched(matcher, &links);
         assert_eq!(found, wanted);
         crowd.thresholds_hold(matcher, &found, &links);

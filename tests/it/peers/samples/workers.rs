@@ -55,21 +55,6 @@ fn plane() -> PlaneNews {
     PlaneNews { scene, plane, version: PlaneVersion { count: 5, process: 3 }, subjects }
 }
 
-/// The name of a kind. The match is exhaustive: a new kind needs a sample, too.
-pub fn kind(msg: &WorkerMsg) -> &'static str {
-    match msg {
-        WorkerMsg::Here { .. } => "Here",
-        WorkerMsg::Planes(_) => "Planes",
-        WorkerMsg::Told(_) => "Told",
-        WorkerMsg::Answer(_) => "Answer",
-        WorkerMsg::Ended { .. } => "Ended",
-        WorkerMsg::Refused { .. } => "Refused",
-        WorkerMsg::Got(_) => "Got",
-        WorkerMsg::Ask(_) => "Ask",
-        WorkerMsg::Verdict { .. } => "Verdict",
-    }
-}
-
 /// A message of every kind, by its name.
 pub fn workers() -> Vec<(String, PeerMsg)> {
     let (worker, lease, region) = (WORKER, lease(), RegionId(2));

@@ -37,43 +37,20 @@ impl Repaired {
         self.crowd.rank_of(pair.0, pair.1, self.kept.contains(&pair))
     }
 
-    fn key(&self, (a, b): Link) -> Option<Key> {
-        let id = |ix: usize| EntityId(self.crowd.figures[ix].id);
-        Some(Key::of(self.rank((a, b))?, id(a), id(b)))
+    fn key(&self, pair: Link) -> Option<Key> {
+        self.crowd.key(pair, self.kept.contains(&pair))
     }
 
     fn is_ghost(&self, ix: usize) -> bool {
-        self.crowd.figures[ix].ghost.is_some()
+        self.crowd.is_ghost(ix)
     }
 
     fn of(&self, ix: usize) -> Vec<Link> {
         self.links.iter().copied().filter(|(a, b)| *a == ix || *b == ix).collect()
     }
 
-    /// What is stable by now.
     fn greedy(&self) -> BTreeSet<Link> {
-        let count = self.crowd.figures.len();
-        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
-        let counts = |(a, b): &Link| {
-            let both_ghosts = self.is_ghost(*a) && self.is_ghost(*b);
-            !both_ghosts && !self.owed.contains(&(*a, *b))
-        };
-        let mut keys: Vec<_> =
-            pairs.filter(counts).filter_map(|pair| Some((self.key(pair)?, pair))).collect();
-        keys.sort();
-        let (mut taken, mut links) = (vec![0; count], BTreeSet::new());
-        for (key, (a, b)) in keys {
-            let stands = self.links.contains(&(a, b));
-            let fits = |ix: usize| match self.crowd.figures[ix].ghost {
-                Some(accepts) => stands || key.rank <= accepts,
-                None => taken[ix] < self.crowd.cap(ix),
-            };
-            if fits(a) && fits(b) {
-                (taken[a], taken[b]) = (taken[a] + 1, taken[b] + 1);
-                links.insert((a, b));
-            }
-        }
-        links
+        self.crowd.greedy(&self.kept, &self.links, |pair| !self.owed.contains(pair))
     }
 
     /// The list of a player has changed, or the threshold of a ghost: the least threshold since the last repair.
@@ -173,14 +150,7 @@ impl Repaired {
             }
         }
         matcher.repair(self);
-        for (a, b) in matcher.left() {
-            let pair = link(*a as usize, *b as usize);
-            assert!(self.links.remove(&pair), "{pair:?} left, and was not there");
-        }
-        for (a, b) in matcher.entered() {
-            let pair = link(*a as usize, *b as usize);
-            assert!(self.links.insert(pair), "{pair:?} entered, and was there");
-        }
+        apply(matcher, &mut self.links);
     }
 }
 
