@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::args::name;
+
 /// A kind of fault.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum,
@@ -65,12 +67,6 @@ pub enum Fault {
 /// The kinds of faults of logic workers. `all` is without these: they change nothing where rules are others'.
 const OF_WORKERS: [Fault; 3] = [Fault::Worker, Fault::WorkerStop, Fault::WorkerLink];
 
-impl Fault {
-    fn name(self) -> String {
-        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
-    }
-}
-
 /// The kinds to choose from. A kind with the rate 3 is in the list three times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults(pub Vec<Fault>);
@@ -90,12 +86,12 @@ impl FromStr for Faults {
         }
         let mut rates = BTreeMap::new();
         for word in text.split(',') {
-            let (name, rate) = word.split_once('=').unwrap_or((word, "1"));
-            let fault = <Fault as ValueEnum>::from_str(name.trim(), false).map_err(|_| {
-                let names = every.clone().map(Fault::name).collect::<Vec<_>>().join(", ");
+            let (wanted, rate) = word.split_once('=').unwrap_or((word, "1"));
+            let fault = <Fault as ValueEnum>::from_str(wanted.trim(), false).map_err(|_| {
+                let names = every.clone().map(|fault| name(&fault)).collect::<Vec<_>>().join(", ");
                 format!(
                     "{:?} is not a fault: expected all, none, or a comma-separated list of {names}",
-                    name.trim()
+                    wanted.trim()
                 )
             })?;
             let often = rate.trim().parse().ok().filter(|rate| RATES.contains(rate));
@@ -119,8 +115,8 @@ impl std::fmt::Display for Faults {
             return f.write_str("none");
         }
         let word = |same: &[Fault]| match same {
-            [fault] => fault.name(),
-            [fault, ..] => format!("{}={}", fault.name(), same.len()),
+            [fault] => name(fault),
+            [fault, ..] => format!("{}={}", name(fault), same.len()),
             [] => String::new(),
         };
         f.write_str(&self.0.chunk_by(|a, b| a == b).map(word).collect::<Vec<_>>().join(","))

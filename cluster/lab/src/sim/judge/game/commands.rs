@@ -9,8 +9,8 @@ use purview::scene::messages::CommandError;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Epoch, Region, RegionId};
 
-use super::super::{Inner, Invariant, Judge, STARTS};
-use super::{Game, When, Wrong};
+use super::super::{Inner, Invariant, Judge, STARTS, Wrong};
+use super::{Game, When};
 use crate::rng::Rng;
 
 /// How long an entity lives that was seen a moment ago.
