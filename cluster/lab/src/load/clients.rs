@@ -87,15 +87,6 @@ pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
     }
 }
 
-/// The token in a file, or its tokens, one a line, without white space around them. Without a file the token is
-/// empty, which a server in `dev` mode accepts.
-pub fn read_token(file: Option<&std::path::Path>) -> std::io::Result<String> {
-    match file {
-        Some(file) => Ok(std::fs::read_to_string(file)?.trim().to_owned()),
-        None => Ok(String::new()),
-    }
-}
-
 /// A run of clients. A clone is the same run.
 #[derive(Debug, Clone)]
 pub struct Crowd {
