@@ -20,6 +20,9 @@ use crate::oracle::{ClientId, Ending, Event, Example, Findings, Options, Oracle,
 use crate::usage::{Cpu, peak_rss_bytes};
 use purview_demo::land::Land;
 
+/// The lifetime of tokens for a run of clients: longer than any run.
+pub const HOLDS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 /// The capacity of the channel to the oracle, events.
 const FEED_MAX: usize = 16_384;
 const FAILURES_MAX: usize = 10;

@@ -37,7 +37,7 @@ use super::Logic;
 use super::heralds::Heralds;
 use super::journal::{Journal, What};
 use super::judge::{Eye, Floor, Judge, WatchedGame, claims_of};
-use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
+use super::network::{End, Host, Net, Port, Receiver, Sender, Silent, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
 use super::workers::{self, Workers};
@@ -299,7 +299,7 @@ fn game(
 async fn live(
     node: ClusterProcess,
     listener: Option<TestListener>,
-    mut clients: UnboundedReceiver<Visit>,
+    mut clients: UnboundedReceiver<End>,
     tell: watch::Sender<Option<Reach>>,
 ) -> &'static str {
     let reach = Reach {
@@ -317,7 +317,7 @@ async fn live(
                     () = listener.stopped() => return,
                     visit = clients.recv() => visit,
                 };
-                let Some(Visit { sender, receiver }) = visit else { return };
+                let Some((sender, receiver)) = visit else { return };
                 let listener = listener.clone();
                 spawn_local(async move {
                     let (mut receiver, mut sender) = (receiver, sender);

@@ -9,6 +9,7 @@ use purview::actor::player::Planes;
 use purview_client::{Client, Trust};
 use purview_demo::flags::ConfigFlags;
 use purview_lab::live_judge::LiveJudge;
+pub use purview_lab::load::clients::HOLDS;
 use purview_lab::load::report::Report;
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
 use purview_lab::testbed::program;
@@ -17,9 +18,6 @@ use purview_server::gateway::Tokens;
 use purview_server::process::Reach;
 
 use super::Engine;
-
-/// The lifetime of tokens for a run of clients: longer than any run.
-pub const HOLDS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// The server of a load: a running one, or one to start.
 #[derive(Debug, Clone, Args)]

@@ -357,10 +357,10 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::sim::network::Delays;
+    use crate::sim::network::{Delays, End};
 
     /// A network, and both ends of a connection on it.
-    fn connected(delays: Delays) -> (Net, [(Sender, Receiver); 2]) {
+    fn connected(delays: Delays) -> (Net, [End; 2]) {
         let net = Net::new(7, delays);
         tokio::spawn(net.clone().carry());
         let ends = net.wire(1, 2, true);

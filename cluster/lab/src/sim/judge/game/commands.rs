@@ -108,9 +108,7 @@ impl Inner {
         let text = format!("command {name} of {region} has ended with {refused:?}: {probe:?}");
         if wrong { Err((Invariant::CommandOnce, Vec::new(), text)) } else { Ok(()) }
     }
-}
 
-impl Inner {
     /// Since when no region has got a new owner, and no messages are cut off.
     fn undisturbed_since(&self) -> Duration {
         self.game.upset.max(self.cut).max(STARTS)
