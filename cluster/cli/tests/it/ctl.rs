@@ -7,7 +7,8 @@ use purview_lab::testbed::local_cluster::Member;
 use purview_server::node::ClusterSurvey;
 use serde_json::Value;
 
-fn run(at: &Member, args: &[&str]) -> Output {
+/// Runs an order, whatever comes of it.
+pub fn run(at: &Member, args: &[&str]) -> Output {
     let console = at.ready().and_then(|ready| ready.console).expect("the member has a console");
     let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
     command.arg("ctl").args(args).args(["--json", "--console", &format!("http://{console}")]);

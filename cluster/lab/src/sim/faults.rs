@@ -67,6 +67,13 @@ pub enum Fault {
 /// The kinds of faults of logic workers. `all` is without these: they change nothing where rules are others'.
 const OF_WORKERS: [Fault; 3] = [Fault::Worker, Fault::WorkerStop, Fault::WorkerLink];
 
+impl Fault {
+    /// Whether this is a fault of logic workers.
+    pub fn is_of_workers(&self) -> bool {
+        OF_WORKERS.contains(self)
+    }
+}
+
 /// The kinds to choose from. A kind with the rate 3 is in the list three times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults(pub Vec<Fault>);
@@ -80,7 +87,7 @@ impl FromStr for Faults {
     fn from_str(text: &str) -> Result<Faults, String> {
         let every = Fault::value_variants().iter().copied();
         match text {
-            "all" => return Ok(Faults(every.filter(|f| !OF_WORKERS.contains(f)).collect())),
+            "all" => return Ok(Faults(every.filter(|f| !f.is_of_workers()).collect())),
             "none" => return Ok(Faults::default()),
             _ => {}
         }

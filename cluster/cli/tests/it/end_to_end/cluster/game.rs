@@ -1,7 +1,7 @@
 //! The example game on three real nodes: nodes and logic workers are killed, fall silent and leave while clients hunt, and
 //! no gold is lost or made.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -28,17 +28,17 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 const HUNTERS: u32 = 6;
 
-const REGIONS: usize = 4;
+pub const REGIONS: usize = 4;
 
 /// The node to which logic workers connect; it stays.
-const HOST: &str = "node-3";
+pub const HOST: &str = "node-3";
 
 /// Gold that players win between two faults.
 const PRIZES: i64 = 20;
 
 /// Whose rules regions run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rules {
+pub enum Rules {
     OfNodes,
     OfWorkers,
 }
@@ -60,7 +60,7 @@ fn config(rules: Rules) -> Config {
 }
 
 /// Waits until something is there.
-fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(found) = find() {
@@ -71,8 +71,9 @@ fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-struct Trial {
-    cluster: LocalCluster,
+pub struct Trial {
+    pub cluster: LocalCluster,
+    hunters: u32,
     /// A node that is suspended.
     silent: Option<String>,
     runtime: Runtime,
@@ -81,18 +82,35 @@ struct Trial {
 
 impl Trial {
     fn start(rules: Rules) -> Trial {
+        Trial::of(rules, None, HUNTERS)
+    }
+
+    /// A cluster for so many hunters, whose processes may listen for peers at an address of a network of their own.
+    pub fn of(rules: Rules, peers: Option<IpAddr>, hunters: u32) -> Trial {
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
         let parts = Parts { nodes: 3, gateways: 1 };
-        let cluster = LocalCluster::start(program, &config(rules), parts, &mut |_| {});
+        let mut config = config(rules);
+        if let Some(address) = peers {
+            config.cluster.listen.set_ip(address);
+            config.cluster.insecure = true;
+        }
+        let cluster = LocalCluster::start(program, &config, parts, &mut |_| {});
         let cluster = cluster.expect("a cluster");
-        Trial { cluster, silent: None, runtime: runtime(), rest: watch::channel(false).0 }
+        let (runtime, rest) = (runtime(), watch::channel(false).0);
+        Trial { cluster, hunters, silent: None, runtime, rest }
+    }
+
+    /// One more worker with the rules in Python.
+    pub fn worker(&self) -> PythonWorker {
+        let ready = host(self).ready().and_then(|ready| ready.logic);
+        PythonWorker::start("hunt.py", &ready.expect("workers can connect"), &[])
     }
 
     /// Clients hunt from now on.
-    fn hunt(&self) {
+    pub fn hunt(&self) {
         let url = self.cluster.url(0).expect("clients can connect");
         let token = |n| self.cluster.tokens().mint(&format!("hunter {n}"), Some(20 * PATIENCE));
-        let tokens = (0..HUNTERS).map(|n| token(n).expect("a token")).collect();
+        let tokens = (0..self.hunters).map(|n| token(n).expect("a token")).collect();
         let stage = Stage { url, scene: "wood".into(), ground: None };
         self.runtime.spawn(play(stage, Role::Hunts, tokens, self.rest.subscribe()));
     }
@@ -104,7 +122,8 @@ impl Trial {
         };
         let nodes = self.cluster.nodes().iter().filter(speaks);
         let console = |node: &Member| node.ready().and_then(|ready| ready.console);
-        let wood = SurveyedScene { name: "wood".into(), planes: planes(HUNTERS), regions: REGIONS };
+        let wood =
+            SurveyedScene { name: "wood".into(), planes: planes(self.hunters), regions: REGIONS };
         Surveys {
             consoles: nodes.map(|node| console(node).expect("a console")).collect(),
             scenes: vec![wood],
@@ -180,10 +199,10 @@ impl Trial {
     }
 
     /// Players do nothing any more, and gold comes to rest.
-    fn judge(&self) {
+    pub fn judge(&self) {
         self.rest.send_replace(true);
         let players = |all: &Survey| all.values().filter(|e| e.kind == Kind::PLAYER).count() as u32;
-        self.until("every hunter is there", |all| players(all) == HUNTERS);
+        self.until("every hunter is there", |all| players(all) == self.hunters);
         let (surveys, mut judge) = (self.surveys(), Accounts::default());
         self.runtime.block_on(surveys.rest(&mut judge));
         let figures = judge.figures();
@@ -206,12 +225,12 @@ fn gold_is_conserved_on_three_nodes_when_nodes_are_killed_silent_and_drained() {
     trial.judge();
 }
 
-/// The regions of each worker that is connected and answers, as the gateway knows them.
 /// The node to which logic workers connect.
 fn host(trial: &Trial) -> &Member {
     trial.cluster.nodes().iter().find(|node| node.name == HOST).expect("it stays")
 }
 
+/// The regions of each worker that is connected and answers, as that node knows them.
 fn regions_of_workers(trial: &Trial) -> Vec<u64> {
     let host = host(trial).ready().expect("it is ready");
     let (status, body) = get(&host.console.expect("a console"), "/api/workers");
@@ -233,20 +252,18 @@ fn until_served(trial: &Trial, workers: usize) {
 #[test]
 fn gold_is_conserved_on_three_nodes_when_workers_and_nodes_are_killed_and_silent() {
     let mut trial = Trial::start(Rules::OfWorkers);
-    let address = host(&trial).ready().and_then(|ready| ready.logic).expect("workers can connect");
-    let worker = || PythonWorker::start("hunt.py", &address, &[]);
-    let first = worker();
+    let first = trial.worker();
     until_served(&trial, 1);
     trial.hunt();
     trial.play();
-    let second = worker();
+    let second = trial.worker();
     until_served(&trial, 2);
     drop(first);
     until_served(&trial, 1);
     trial.play();
     // It has all regions, and another one takes over.
     second.pause();
-    let third = worker();
+    let third = trial.worker();
     until_served(&trial, 1);
     trial.play();
     second.resume();
