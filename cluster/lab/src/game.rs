@@ -2,7 +2,6 @@
 //! the accounts of its gold.
 
 pub mod accounts;
-pub mod consoles;
 pub mod figures;
 pub mod hands;
 pub mod watched;

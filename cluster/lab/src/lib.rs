@@ -13,6 +13,7 @@ pub mod interest;
 pub mod live_judge;
 pub mod load;
 pub mod oracle;
+pub mod shown;
 pub mod sim;
 pub mod testbed;
 pub mod usage;

@@ -14,7 +14,7 @@ use purview::actor::directory::{Directory, Process};
 use purview::scene::{Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
 use purview::wire::peer::MoveMsg;
 use purview_client::{Client, Event, View, join_at};
-use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
 use purview_server::config::{Config, TlsSettings};
 use purview_server::http;
 use purview_server::launch::PostgresServer;
@@ -388,7 +388,8 @@ fn survey(runtime: &Runtime, console: &str) -> ClusterSurvey {
 fn a_whole_cluster_uses_tls_only_and_refuses_strangers() {
     let program = Path::new(env!("CARGO_BIN_EXE_purview"));
     let parts = Parts { nodes: 2, gateways: 1 };
-    let cluster = LocalCluster::start_secure(program, &config(), parts, &mut |_| {}).unwrap();
+    let stores = Stores { secure: true, ..Stores::PLAIN };
+    let cluster = LocalCluster::start_on(stores, program, &config(), parts, &mut |_| {}).unwrap();
     let (runtime, url) = (runtime(), cluster.url(0).unwrap());
     let walks = |url: String| {
         let token = cluster.tokens().mint("walker", Some(Duration::from_secs(3_600))).unwrap();

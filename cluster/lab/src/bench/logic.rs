@@ -8,39 +8,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use clap::Args;
-use purview_server::config::Config;
-use purview_server::gateway::Tokens;
 use purview_server::interest::client::Address;
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, Told, command, response};
 use purview_server::process::Background;
 use serde::Serialize;
 
-use super::{Shown, cpu_us, cpu_us_of_process};
+use super::{Shown, cpu_us, cpu_us_of_process, worker_server};
 
 const THINGS: u64 = 1_000;
 
-/// The scene: one region.
-const CONFIG: &str = r#"
-[gateway]
-ws = "127.0.0.1:0"
-tcp = "off"
-rate_limit = 1000
-burst = 1000
-[console]
-listen = "off"
-[logic]
-listen = "127.0.0.1:0"
-takeover = "30s"
-[[scene]]
-name = "bench"
-width = "256m"
-depth = "256m"
-land = "256m"
-region = [1, 1]
-patch = "32m"
-moves = "trusted"
-teleports = "clients"
+const KINDS: &str = r#"
 [[scene.kind]]
 name = "player"
 [[scene.kind]]
@@ -95,7 +73,7 @@ impl fmt::Display for LogicBench {
 }
 
 pub fn bench_logic(args: &BenchLogicArgs) -> anyhow::Result<LogicBench> {
-    let server = Background::start(Config::parse(CONFIG)?, Tokens::dev())?;
+    let server = worker_server(1, "takeover = \"30s\"", KINDS)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut worker = BenchWorker::begin(&server).await?;

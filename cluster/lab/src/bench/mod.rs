@@ -16,43 +16,66 @@ pub(crate) mod regions;
 pub mod scene;
 mod squad;
 pub mod takeover;
-#[cfg(test)]
-mod updates;
 pub mod views;
-mod walk;
 mod watching;
 
-use std::fmt::Display;
+use anyhow::Context;
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+use purview_server::process::Background;
+use tokio::runtime::{Builder, Runtime};
 
-use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use crate::shown::Shown;
+use crate::usage::{process_cpu, thread_cpu};
 
-pub trait Shown: Serialize + Display {
-    fn is_valid(&self) -> bool {
-        true
-    }
+/// A server that lets logic workers in, with a scene of `side` x `side` regions. `logic` has more keys of the workers.
+fn worker_server(side: u32, logic: &str, kinds: &str) -> anyhow::Result<Background> {
+    let metres = 256 * side;
+    let text = format!(
+        r#"
+[gateway]
+ws = "127.0.0.1:0"
+tcp = "off"
+rate_limit = 1000
+burst = 1000
+[console]
+listen = "off"
+[logic]
+listen = "127.0.0.1:0"
+{logic}
+[[scene]]
+name = "bench"
+width = "{metres}m"
+depth = "{metres}m"
+land = "256m"
+region = [1, 1]
+patch = "32m"
+moves = "trusted"
+teleports = "clients"
+{kinds}"#
+    );
+    Ok(Background::start(Config::parse(&text)?, Tokens::dev())?)
+}
 
-    /// Prints the result as text, or as one JSON object. The exit code says whether it is valid.
-    fn show(&self, json: bool) -> anyhow::Result<u8> {
-        match json {
-            true => println!("{}", serde_json::to_string(self)?),
-            false => print!("{self}"),
-        }
-        Ok(u8::from(!self.is_valid()))
-    }
+/// One thread for the clients of a benchmark.
+fn one_thread() -> anyhow::Result<Runtime> {
+    let built = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    built.context("cannot start a runtime for the clients")
+}
+
+/// The value below which a share of the values are; 0 of none.
+fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = (values.len().saturating_sub(1) as f64 * share).round() as usize;
+    values.get(at).copied().unwrap_or(0.0)
 }
 
 /// The CPU time of this thread, microseconds.
 fn cpu_us() -> f64 {
-    cpu_us_of(ClockId::ThreadCPUTime)
+    thread_cpu().as_secs_f64() * 1e6
 }
 
 /// The CPU time of all threads of this process, microseconds.
 fn cpu_us_of_process() -> f64 {
-    cpu_us_of(ClockId::ProcessCPUTime)
-}
-
-fn cpu_us_of(clock: ClockId) -> f64 {
-    let t = clock_gettime(clock);
-    t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
+    process_cpu().as_secs_f64() * 1e6
 }

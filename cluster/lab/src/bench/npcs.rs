@@ -7,7 +7,7 @@ use super::crowd::Crowd;
 use super::regions::spawn;
 
 /// The kind `npc` of a scene that names no kinds.
-const NPC: Kind = Kind(1);
+pub const NPC: Kind = Kind(1);
 
 /// The kind `monster` of the same.
 pub const MONSTER: Kind = Kind(2);
@@ -22,17 +22,18 @@ pub struct Npcs {
 }
 
 impl Npcs {
-    /// `n` NPCs, of which a share from 0 to 1 stands; the square's side and the length of a step, centimetres.
-    pub fn new(n: usize, standing: f64, (side_cm, step_cm): (f64, f64), seed: u64) -> Npcs {
+    /// `n` NPCs, of which the first ones are monsters, and a share from 0 to 1 stands; the square's side and the length
+    /// of a step, centimetres.
+    pub fn new(
+        (n, monsters): (usize, usize),
+        standing: f64,
+        (side_cm, step_cm): (f64, f64),
+        seed: u64,
+    ) -> Npcs {
         let crowd = Crowd::new(n, side_cm, step_cm, seed ^ 0x6e70_6373);
         let stand = ((n as f64 * standing).round() as usize).min(n);
         let standing = (0..stand).map(|i| crowd.pos(i)).collect();
-        Npcs { crowd, standing, all: n, monsters: 0 }
-    }
-
-    /// The same, of whom the first ones are monsters.
-    pub fn with_monsters(self, monsters: usize) -> Npcs {
-        Npcs { monsters, ..self }
+        Npcs { crowd, standing, all: n, monsters }
     }
 
     fn pos(&self, i: usize) -> Pos {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use anyhow::Context;
-use purview::scene::messages::{Effect, Input, Notice, Spawn};
+use purview::scene::messages::{Asker, Command, CommandId, Effect, Input, Notice, Spawn};
 use purview::scene::{
     EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId,
     Tick, ViewLimits,
@@ -43,6 +43,11 @@ pub(crate) fn spawn(id: u64, kind: Kind, pos: Pos) -> Spawn {
         account: Default::default(),
         bonds: Default::default(),
     }
+}
+
+/// A command of the game's logic, as a caller gives it.
+pub(super) fn commanded(command: Command) -> Input {
+    Input::command(CommandId { from: Asker::Process(0), number: 0 }, command)
 }
 
 /// All regions of a scene, and the messages under way.

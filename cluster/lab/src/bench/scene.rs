@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use purview::scene::messages::{Asker, Command, CommandId, Effect, Input, Order, SetProperty};
+use purview::scene::messages::{Command, Effect, Input, Order, SetProperty};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::spec::{MoveSpec, Moves, Rates, UpdateError};
 use purview::scene::{
-    EntityHandle, EntityId, Kind, Region, RegionId, SceneSpec, Seq, SessionId, Tick, Visibility,
+    EntityHandle, EntityId, Kind, Pos, Region, RegionId, SceneSpec, Seq, SessionId, Tick,
+    Visibility,
 };
 use purview::wire::EncodedBatch;
 use purview_server::workers::TickThreads;
@@ -21,9 +22,8 @@ use super::crowd::Crowd;
 use super::density::side_of;
 use super::ledger::Ledger;
 use super::npcs::Npcs;
-use super::regions::{scene as scene_of, spawn};
+use super::regions::{commanded, scene as scene_of, spawn};
 use super::squad::Squad;
-use super::walk::Walk;
 use super::watching::{Added, count_events, let_monsters_watch};
 use super::{Shown, cpu_us_of_process as cpu_us};
 use crate::args::positive;
@@ -159,6 +159,26 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
     (spec, side)
 }
 
+/// How the players walk.
+enum Walk {
+    Positions(Crowd),
+    Vector(Squad),
+}
+
+impl Walk {
+    /// The position of walker `i`, and the tick since when its viewers must know it.
+    fn truth(&self, i: usize, now: Tick) -> (Pos, Tick) {
+        match self {
+            Walk::Positions(crowd) => (crowd.pos(i), now),
+            Walk::Vector(squad) => (squad.pos(i), squad.turned(i)),
+        }
+    }
+
+    fn pos(&self, i: usize) -> Pos {
+        self.truth(i, Tick(0)).0
+    }
+}
+
 struct Run {
     region: Region,
     walk: Walk,
@@ -198,7 +218,7 @@ impl Run {
         let mut region = Region::new(scene, RegionId(0)).context("the scene has no region")?;
         region.set_workers(TickThreads::shared(args.threads.into()));
         let watched = watches.then(|| count_events(&mut region));
-        let npcs = args.npcs.max(args.watching);
+        let npcs = (args.npcs.max(args.watching), args.watching);
         let npcs = Npcs::new(npcs, args.npcs_standing, (side, args.speed * 10.0), args.seed);
         Ok(Run {
             region,
@@ -212,7 +232,7 @@ impl Run {
                 )),
                 _ => Walk::Positions(Crowd::new(args.players, side, args.speed * 10.0, args.seed)),
             },
-            npcs: npcs.with_monsters(args.watching),
+            npcs,
             players: args.players,
             tick: Tick(0),
             seqs: vec![Seq(0); args.players],
@@ -277,7 +297,8 @@ impl Run {
         self.npcs.step();
         let t0 = cpu_us();
         for (id, pos) in self.npcs.moves(self.players) {
-            self.region.handle(order_of(id, Order::Move(pos)), &mut self.fx);
+            let order = Command::Order(id, Order::Move(pos));
+            self.region.handle(commanded(order), &mut self.fx);
         }
         for (i, order) in self.said.drain(..) {
             self.seqs[i] = self.seqs[i].next();
@@ -297,7 +318,7 @@ impl Run {
             let id = EntityId(i as u64 + 1);
             let Ok(value) = Value::of(&(self.tick.0 % 1_000)) else { continue };
             let order = Order::Set(SetProperty { id: HIT_POINTS, value });
-            self.region.handle(order_of(id, order), &mut self.fx);
+            self.region.handle(commanded(Command::Order(id, order)), &mut self.fx);
         }
     }
 
@@ -432,8 +453,38 @@ impl fmt::Display for SceneBench {
     }
 }
 
-/// An order of the game's logic, as a caller gives it.
-fn order_of(id: EntityId, order: Order) -> Input {
-    let call = CommandId { from: Asker::Process(0), number: 0 };
-    Input::command(call, Command::Order(id, order))
+/// What updates by error change against the rates alone: the figures of `benches/updates`, for fewer players.
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: BenchSceneArgs,
+    }
+
+    fn figures(crowd: [&str; 2], moves: &str, rates: &str) -> SceneBench {
+        let words =
+            ["bench", "--players", "300", "--ticks", "120", "--moves", moves, "--rates", rates];
+        let command = Command::parse_from(words.into_iter().chain(crowd));
+        bench_scene(&command.args).expect("the arguments make a scene")
+    }
+
+    #[test]
+    fn both_the_error_and_the_bytes_are_less_than_by_the_rates_alone() {
+        for crowd in [["--density", "60"], ["--side", "39"]] {
+            for moves in ["positions", "vector"] {
+                let [rates, error] = ["default", "error"].map(|by| figures(crowd, moves, by));
+                let text = format!("{crowd:?}, {moves}: {rates:?} and {error:?}");
+                assert_eq!((rates.faults, error.faults), (0, 0), "{text}");
+                assert!(error.bytes_per_player_s < rates.bytes_per_player_s, "{text}");
+                let [rates, error] = [rates, error].map(|all| all.displayed_error_cm);
+                assert!(error.middle.p99 < rates.middle.p99, "{text}");
+                assert!(error.far.p99 <= rates.far.p99, "{text}");
+            }
+        }
+    }
 }

@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -16,39 +15,21 @@ use clap::Args;
 use purview::scene::Pos;
 use purview::scene::properties::PropertyId;
 use purview_client::{Client, Event, Receiver, Sender, View, join_at};
-use purview_server::config::Config;
 use purview_server::gateway::Tokens;
-use purview_server::process::{Background, Reach};
+use purview_server::process::Reach;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
-use super::Shown;
 use super::counting::{COUNT, READY};
+use super::{Shown, worker_server};
+use crate::testbed::program::Spawned;
 
 const WORKERS: u32 = 3;
 
 /// The side of the scene in regions, each of 256 m.
 const SIDE: u32 = 4;
 
-const CONFIG: &str = r#"
-[gateway]
-ws = "127.0.0.1:0"
-tcp = "off"
-rate_limit = 1000
-burst = 1000
-[console]
-listen = "off"
-[logic]
-listen = "127.0.0.1:0"
-[[scene]]
-name = "bench"
-width = "1024m"
-depth = "1024m"
-land = "256m"
-region = [1, 1]
-patch = "32m"
-moves = "trusted"
-teleports = "clients"
+const KINDS: &str = r#"
 [[scene.kind]]
 name = "player"
 properties = [{ name = "count", id = 1, type = "int" }]
@@ -111,7 +92,7 @@ impl fmt::Display for TakeoverBench {
 
 pub fn bench_takeover(args: &BenchTakeoverArgs) -> anyhow::Result<TakeoverBench> {
     let program = std::env::current_exe()?;
-    let server = Background::start(Config::parse(CONFIG)?, Tokens::dev())?;
+    let server = worker_server(SIDE, "", KINDS)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut trial = Trial::begin(server.reach(), &program).await?;
@@ -135,35 +116,13 @@ fn row(what: &'static str, mut times: Vec<u64>) -> TakeoverRow {
     TakeoverRow { what, faults: times.len(), median_ms, max_ms }
 }
 
-/// A worker process. Dropping it ends the process.
-struct Counter(Child);
-
-impl Counter {
-    fn start(program: &Path, reach: &Reach) -> anyhow::Result<Counter> {
-        let address = reach.logic.context("workers cannot connect")?.to_string();
-        let mut command = Command::new(program);
-        command.args(["bench", "counting-worker", &address]).stdin(Stdio::null());
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let mut line = String::new();
-        let said = child.stdout.take().context("the worker has no output")?;
-        BufReader::new(said).read_line(&mut line)?;
-        match line.trim() {
-            READY => Ok(Counter(child)),
-            said => bail!("the worker says {said:?}"),
-        }
-    }
-
-    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        let pid = Pid::from_child(&self.0);
-        kill_process(pid, signal).context("the worker cannot be signalled")
-    }
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        // It may have ended.
-        drop(self.0.kill());
-        drop(self.0.wait());
+fn start_worker(program: &Path, reach: &Reach) -> anyhow::Result<Spawned> {
+    let address = reach.logic.context("workers cannot connect")?.to_string();
+    let mut command = Command::new(program);
+    let (worker, line) = Spawned::with_line(command.args(["bench", "counting-worker", &address]))?;
+    match line.trim() {
+        READY => Ok(worker),
+        said => bail!("the worker says {said:?}"),
     }
 }
 
@@ -214,20 +173,20 @@ impl Player {
 struct Trial<'a> {
     reach: &'a Reach,
     program: &'a Path,
-    counters: Vec<Counter>,
+    workers: Vec<Spawned>,
     players: Vec<Player>,
     faults: usize,
 }
 
 impl<'a> Trial<'a> {
     async fn begin(reach: &'a Reach, program: &'a Path) -> anyhow::Result<Trial<'a>> {
-        let counters = (0..WORKERS).map(|_| Counter::start(program, reach));
-        let counters = counters.collect::<anyhow::Result<_>>()?;
+        let workers = (0..WORKERS).map(|_| start_worker(program, reach));
+        let workers = workers.collect::<anyhow::Result<_>>()?;
         let mut players = Vec::new();
         for region in 0..SIDE * SIDE {
             players.push(Player::join(reach, region).await?);
         }
-        let mut trial = Trial { reach, program, counters, players, faults: 0 };
+        let mut trial = Trial { reach, program, workers, players, faults: 0 };
         trial.until(true, |players| players.iter().all(|player| player.counted() > 3)).await?;
         Ok(trial)
     }
@@ -246,9 +205,10 @@ impl<'a> Trial<'a> {
     /// A signal to a worker; how long it takes until later actions are counted in all regions, ms.
     async fn endure(&mut self, signal: Signal) -> anyhow::Result<u64> {
         self.faults += 1;
-        let victim = self.counters.remove(self.faults % self.counters.len());
+        let victim = self.workers.remove(self.faults % self.workers.len());
         let begin = Instant::now();
-        victim.signal(signal)?;
+        kill_process(Pid::from_child(&victim.0), signal)
+            .context("the worker cannot be signalled")?;
         // What was sent until now may have been counted by the victim.
         let before: Vec<u64> = self.players.iter().map(|player| player.sent).collect();
         self.until(true, |players| {
@@ -257,7 +217,7 @@ impl<'a> Trial<'a> {
         .await?;
         let took = begin.elapsed();
         drop(victim);
-        self.counters.push(Counter::start(self.program, self.reach)?);
+        self.workers.push(start_worker(self.program, self.reach)?);
         let next: Vec<u64> = self.players.iter().map(|player| player.sent + 5).collect();
         self.until(true, |players| {
             players.iter().zip(&next).all(|(player, next)| player.counted() >= *next)

@@ -85,7 +85,6 @@ impl Honest {
         Duration::from_millis(20 + self.below(longest_ms))
     }
 
-    /// A number from 0 to below `n`.
     fn below(&mut self, n: u64) -> u64 {
         (self.random.unit() * n as f64) as u64
     }

@@ -44,6 +44,7 @@ use report::Pace;
 use session::{Mind, Played, Player, Schedule, Seat};
 use tricks::Cheat;
 
+use crate::args::name;
 use crate::rng::Rng;
 
 /// How long all clients stand before the start. Cheaters may use the time.
@@ -100,9 +101,9 @@ impl Role {
         let what = match &self.part {
             Part::Paces => "honest, at top speed".into(),
             Part::Roams => "honest".into(),
-            Part::Cheats(cheat) => format!("{}, {}", cheat.class.name(), cheat.name),
+            Part::Cheats(cheat) => format!("{}, {}", name(&cheat.class), cheat.name),
         };
-        format!("{what}, {}", self.net.name())
+        format!("{what}, {}", name(&self.net))
     }
 
     fn heading(&self) -> Heading {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 use super::link::Weather;
 use super::session::Played;
 use super::tricks::Class;
+use crate::args::name;
+use crate::shown::Shown;
 
 /// The greatest gain of a cheat over a minute, per cent of an honest player's distance.
 const GAIN_MAX_PERCENT: f64 = 3.0;
@@ -15,20 +18,11 @@ const GAIN_MAX_PERCENT: f64 = 3.0;
 /// Inputs refused, by code.
 type Codes = BTreeMap<&'static str, u64>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Net {
     Direct,
     Bad,
-}
-
-impl Net {
-    pub fn name(self) -> &'static str {
-        match self {
-            Net::Direct => "direct",
-            Net::Bad => "bad",
-        }
-    }
 }
 
 /// The honest players: those on the bad network, and those at top speed.
@@ -136,16 +130,17 @@ impl Trial {
             && self.cheats.iter().all(|row| !row.gained_too_much)
             && self.failures.is_empty()
     }
+}
 
-    /// The exit code of a command that ends with this report.
-    pub fn exit_code(&self) -> u8 {
-        u8::from(!self.is_passed())
+impl Shown for Trial {
+    fn is_valid(&self) -> bool {
+        self.is_passed()
     }
 
-    pub fn json(&self) -> serde_json::Value {
-        let mut json = serde_json::to_value(self).expect("numbers, strings and lists");
+    fn json(&self) -> serde_json::Result<String> {
+        let mut json = serde_json::to_value(self)?;
         json["passed"] = self.is_passed().into();
-        json
+        Ok(json.to_string())
     }
 }
 
@@ -175,7 +170,7 @@ impl fmt::Display for Trial {
             "{players} honest bots, {on_bad} on the bad network: {said} move commands, {refused} refused, {corrected} corrections"
         )?;
         for Pace { net, players, way_cm } in &self.pace {
-            let (net, way) = (net.name(), metres(*way_cm));
+            let (net, way) = (name(net), metres(*way_cm));
             writeln!(f, "{players} honest bots at top speed, {net}: {way:.2} m")?;
         }
         writeln!(
@@ -184,7 +179,7 @@ impl fmt::Display for Trial {
             "class", "cheat", "network", "sent", "way m", "gain %"
         )?;
         for row in &self.cheats {
-            let (class, net, refused) = (row.class.name(), row.net.name(), codes(&row.refused));
+            let (class, net, refused) = (name(&row.class), name(&row.net), codes(&row.refused));
             let (way, gain) = (metres(row.way_cm.into()), row.gain_percent);
             write!(
                 f,
@@ -243,18 +238,18 @@ mod tests {
     }
 
     #[test]
-    fn any_failure_makes_the_exit_code_one() {
+    fn a_trial_with_any_failure_is_not_passed() {
         let good = trial(60.0);
-        assert_eq!(good.exit_code(), 0);
+        assert!(good.is_passed());
         let mut refused = good.clone();
         refused.honest.refused.insert("clock_ahead", 1);
-        assert_eq!(refused.exit_code(), 1);
+        assert!(!refused.is_passed());
         let mut failed = good.clone();
         failed.failures.push("a cheat: not admitted".into());
-        assert_eq!(failed.exit_code(), 1);
+        assert!(!failed.is_passed());
         let mut cheated = good.clone();
         cheated.cheats.push(good.judge(row(Class::Speed, 60_000, 30_000.0)));
-        assert_eq!(cheated.exit_code(), 1);
+        assert!(!cheated.is_passed());
         let text = cheated.to_string();
         assert!(text.contains("+100.00  3 too_fast  TOO FAR"), "{text}");
         assert!(text.ends_with("\nNOT PASSED\n"), "{text}");

@@ -1,7 +1,5 @@
 //! The server that a trial starts in this process.
 
-use std::time::Duration;
-
 use anyhow::Context;
 use purview::actor::player::Planes;
 use purview_server::config::Config;
@@ -9,10 +7,10 @@ use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, run_tokens};
 
+use crate::load::clients::HOLDS;
+
 /// More than the clients of a trial beside its roaming honest players.
 const CLIENTS_MAX: u32 = 200;
-/// The lifetime of the tokens: longer than any trial.
-const HOLDS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// A server with its players' records in a folder of its own. Dropping it stops it.
 pub struct TrialServer {

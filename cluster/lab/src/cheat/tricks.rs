@@ -26,13 +26,6 @@ pub enum Class {
     Session,
 }
 
-impl Class {
-    /// The name in reports.
-    pub fn name(self) -> String {
-        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
-    }
-}
-
 #[derive(Clone)]
 pub struct Cheat {
     pub class: Class,

@@ -1,7 +1,6 @@
 //! `purview-lab bench`: runs the benchmarks of the lab and prints their results.
 
 use clap::{Args, Subcommand};
-use purview_lab::bench::Shown;
 use purview_lab::bench::balance::{BenchBalanceArgs, bench_balance};
 use purview_lab::bench::cluster::{BenchClusterArgs, bench_cluster};
 use purview_lab::bench::counting::{CountingWorkerArgs, counting_worker};
@@ -12,6 +11,7 @@ use purview_lab::bench::recovery::{BenchRecoveryArgs, bench_recovery};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
 use purview_lab::bench::takeover::{BenchTakeoverArgs, bench_takeover};
 use purview_lab::bench::views::{BenchViewsArgs, bench_views};
+use purview_lab::shown::Shown;
 
 /// `purview-lab bench`.
 #[derive(Debug, Args)]

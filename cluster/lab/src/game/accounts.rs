@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::Kind;
 use purview::scene::properties::{Properties, PropertyId};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::figures::{FaultKind, GameFigures};
@@ -32,20 +33,19 @@ pub struct Holding {
     pub gold: i64,
     /// Gold that it has given, if it is a lair.
     pub minted: i64,
-    /// The drops that it has taken of late, if it is a player.
-    pub taken: Vec<u64>,
+    /// The drops that it has taken of late and the ticks, if it is a player.
+    pub taken: Vec<(u64, u64)>,
 }
 
 impl Holding {
     pub fn of(kind: Kind, properties: &Properties) -> Holding {
         let number = |id: PropertyId| properties.read::<i64>(id);
-        let taken: Vec<(u64, u64)> = properties.read(TAKEN);
         Holding {
             kind,
             hp: number(HP),
             gold: number(GOLD),
             minted: number(MINTED),
-            taken: taken.into_iter().map(|(drop, _)| drop).collect(),
+            taken: properties.read(TAKEN),
         }
     }
 
@@ -54,13 +54,13 @@ impl Holding {
         let all = properties.as_array().map_or(&[][..], Vec::as_slice);
         let value = |id: PropertyId| Some(&all.iter().find(|p| p["id"] == id.0)?["value"]);
         let number = |id| value(id).and_then(Value::as_i64).unwrap_or(0);
-        let taken = value(TAKEN).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let taken = value(TAKEN).and_then(|all| Deserialize::deserialize(all).ok());
         Holding {
             kind,
             hp: number(HP),
             gold: number(GOLD),
             minted: number(MINTED),
-            taken: taken.iter().filter_map(|drop| drop[0].as_u64()).collect(),
+            taken: taken.unwrap_or_default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Fault {
 /// The gold that players, monsters and drops have, and the gold that lairs have given. A drop that a player has had
 /// already does not count.
 pub fn balance(all: &Survey) -> (i64, i64) {
-    let taken: BTreeSet<u64> = all.values().flat_map(|e| e.taken.iter().copied()).collect();
+    let taken: BTreeSet<u64> = all.values().flat_map(|e| &e.taken).map(|taken| taken.0).collect();
     let there = all.iter().filter(|(id, e)| e.kind != DROP || !taken.contains(id));
     let lairs = all.values().filter(|e| e.kind == LAIR);
     (there.map(|(_, e)| e.gold).sum(), lairs.map(|e| e.minted).sum())
@@ -126,7 +126,7 @@ pub fn faults(all: &Survey) -> Vec<Fault> {
         if !entity.is_living() {
             faults.push(Fault::HitPoints { id: *id, hp: entity.hp });
         }
-        for drop in entity.taken.iter().filter(|_| entity.kind == PLAYER) {
+        for (drop, _) in entity.taken.iter().filter(|_| entity.kind == PLAYER) {
             let other = takers.insert(*drop, *id).filter(|other| other != id);
             let twice = |other| Fault::TakenTwice { drop: *drop, players: [other, *id] };
             faults.extend(other.map(twice));
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn gold_that_changes_hands_is_conserved() {
         let taken = |all: &mut Survey| {
-            all.entry(5).and_modify(|p| (p.gold, p.taken) = (30, vec![4]));
+            all.entry(5).and_modify(|p| (p.gold, p.taken) = (30, vec![(4, 0)]));
         };
         assert_eq!(after(&[&taken]), []);
         assert_eq!(after(&[&taken, &|all| drop(all.remove(&4))]), []);
@@ -296,7 +296,7 @@ mod tests {
     fn a_drop_whose_gold_two_players_have_is_found() {
         let both = |all: &mut Survey| {
             for player in [5, 6] {
-                all.get_mut(&player).unwrap().taken = vec![9];
+                all.get_mut(&player).unwrap().taken = vec![(9, 0)];
             }
         };
         assert_eq!(after(&[&both]), [Fault::TakenTwice { drop: 9, players: [5, 6] }]);
@@ -332,7 +332,7 @@ mod tests {
         let of = |id: PropertyId, value: Value| serde_json::json!({"id": id.0, "value": value});
         let list = [of(HP, 7.into()), of(GOLD, 20.into()), of(TAKEN, vec![vec![9, 55]].into())];
         let read = Holding::of_json(PLAYER, &Value::from(list.to_vec()));
-        let taken = vec![9];
+        let taken = vec![(9, 55)];
         assert_eq!(read, Holding { kind: PLAYER, hp: 7, gold: 20, minted: 0, taken });
     }
 }

@@ -73,14 +73,6 @@ impl Judge {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.entities.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.entities.is_empty()
-    }
-
     /// Creates an entity. An id must not be used again in the tick in which its entity was deleted.
     pub fn create(&mut self, id: u64, kind: u8, plane: i32, pos: Pos) {
         self.entities.insert(id, Placed { kind, plane, pos });

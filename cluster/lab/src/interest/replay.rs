@@ -5,29 +5,21 @@
 //! answers.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::fmt;
 
 use purview::interest::{Cap, Entity, Mode, Radii, Reach, Rules, Sight};
 use purview::scene::{Pos, RangeSet, Rect};
 use purview_server::interest::client::{Address, ClientError, Stream};
 use purview_server::interest::encode::{self, change};
-use purview_server::interest::proto::{Change, DeleteScene, SceneUpdate, Update, change};
+use purview_server::interest::proto::{Change, Delete, DeleteScene, SceneUpdate, Update, change};
 use serde::Serialize;
 
 use super::judge::{Judge, Violation};
+use crate::load::replay::ReplayOptions;
 use crate::load::trace::Trace;
+use crate::shown::Shown;
 
 const NAMED: usize = 20;
-
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Recorded time between two ticks, seconds; greater than 0.
-    pub step_s: f64,
-    /// The factor of the recorded coordinates.
-    pub scale: f64,
-    /// The number of people to play, in the order of the recording; `None`: all.
-    pub agents: Option<usize>,
-}
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
@@ -49,22 +41,24 @@ pub struct SceneReport {
     pub violations: u64,
 }
 
-impl Report {
+impl Shown for Report {
     /// Whether the service told nothing but the truth.
-    pub fn is_exact(&self) -> bool {
+    fn is_valid(&self) -> bool {
         self.refused == 0 && self.scenes.iter().all(|scene| scene.violations == 0)
     }
+}
 
-    pub fn print(&self, out: &mut impl Write) -> std::io::Result<()> {
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { agents, ticks, moves, refused, .. } = self;
-        writeln!(out, "{agents} people, {ticks} ticks, {moves} moves, {refused} refused changes")?;
+        writeln!(f, "{agents} people, {ticks} ticks, {moves} moves, {refused} refused changes")?;
         for SceneReport { rules, events, positions, violations } in &self.scenes {
             writeln!(
-                out,
+                f,
                 "{rules:<28} {events:>9} events {positions:>9} positions {violations:>5} violations"
             )?;
         }
-        self.violations.iter().try_for_each(|text| writeln!(out, "{text}"))
+        self.violations.iter().try_for_each(|text| writeln!(f, "{text}"))
     }
 }
 
@@ -185,7 +179,7 @@ impl Scenes {
 
 fn changes(step: &Step, scenes: u64) -> Vec<Change> {
     let mut changes = Vec::new();
-    let gone = proto_delete(&step.gone);
+    let gone = change::Change::Delete(Delete { ids: step.gone.clone() });
     for scene in 0..scenes {
         if !step.came.is_empty() {
             changes.push(change(scene, encode::create(&step.came)));
@@ -201,14 +195,12 @@ fn changes(step: &Step, scenes: u64) -> Vec<Change> {
     changes
 }
 
-fn proto_delete(ids: &[u64]) -> change::Change {
-    change::Change::Delete(purview_server::interest::proto::Delete { ids: ids.to_vec() })
-}
-
+/// Plays a recording with so many seconds between two ticks.
 pub async fn replay(
     address: &Address,
     trace: &Trace,
-    options: &Options,
+    step_s: f64,
+    options: &ReplayOptions,
 ) -> Result<Report, ClientError> {
     let mut stream = address.begin().await?;
     let [x1, z1] = trace.size_cm(options.scale);
@@ -230,7 +222,7 @@ pub async fn replay(
     let mut player = Player { trace, scale: options.scale, agents, next: 0, present };
     let mut tick = 0_u32;
     while !player.is_over() {
-        let step = player.step(f64::from(tick) * options.step_s);
+        let step = player.step(f64::from(tick) * step_s);
         tick += 1;
         all.report.moves += step.moved.len() as u64;
         all.follow(&step);

@@ -98,7 +98,8 @@ impl Ledger {
             }
         }
         for (id, what) in here {
-            let drops = what.taken.iter().copied().filter(|drop| self.held.contains_key(drop));
+            let drops =
+                what.taken.iter().map(|taken| taken.0).filter(|drop| self.held.contains_key(drop));
             self.had.extend(drops);
             let (is_player, gold) = (what.kind == PLAYER, what.gold);
             let before = self.held.insert(id, (what, Place::Here(region)));
@@ -214,7 +215,7 @@ mod tests {
         }
 
         fn take_drop(&mut self) {
-            (self.player().gold, self.player().taken) = (PRIZE, vec![3]);
+            (self.player().gold, self.player().taken) = (PRIZE, vec![(3, 0)]);
         }
 
         fn despawn(&mut self, id: u64) {

@@ -190,37 +190,21 @@ fn is_found(bug: Bug, kind: FaultKind) {
 }
 
 #[test]
-fn lost_gold_is_found() {
+fn gold_that_is_lost_doubled_or_taken_twice_is_found() {
     is_found(Bug::GoldLost, FaultKind::Gold);
-}
-
-#[test]
-fn doubled_gold_is_found() {
     is_found(Bug::GoldDoubled, FaultKind::Gold);
-}
-
-#[test]
-fn a_drop_that_two_players_have_is_found() {
     is_found(Bug::TakenTwice, FaultKind::TakenTwice);
 }
 
 #[test]
-fn hit_points_beyond_their_range_are_found() {
+fn hit_points_beyond_their_range_or_that_return_are_found() {
     is_found(Bug::BeyondRange, FaultKind::HitPoints);
-}
-
-#[test]
-fn hit_points_that_return_are_found() {
     is_found(Bug::Healed, FaultKind::HitPoints);
 }
 
 #[test]
-fn a_dead_monster_that_acts_is_found() {
+fn a_dead_monster_that_acts_and_one_that_is_not_told_of_players_are_found() {
     is_found(Bug::DeadActs, FaultKind::DeadActs);
-}
-
-#[test]
-fn a_monster_that_is_not_told_of_players_is_found() {
     is_found(Bug::Untold, FaultKind::Sighted);
 }
 

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos};
 use purview::wire::client::{Join, Joined};
 use purview_client::Trust;
+use purview_demo::flags::time;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::clients::{Order, Progress, Server, gather};
 use super::report::Report;
+use crate::args::centimetres;
 use crate::oracle::Options;
 use crate::rng::Rng;
 
@@ -37,19 +39,35 @@ pub enum Pattern {
     Teleport,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct BotsOptions {
+    /// The number of bots.
+    #[arg(long, value_name = "N", default_value_t = 100)]
     pub count: u32,
+    /// How long the bots move, for example 30s, 5m or 500ms.
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = time)]
     pub length: Duration,
+    /// How the bots move.
+    #[arg(long, value_enum, default_value_t = Pattern::Walk)]
     pub pattern: Pattern,
+    /// The seed of the bots' movement; the same seed repeats it.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The side of the square around the centre of the map in which they stay, centimetres.
+    /// Keep the bots in a square of this side, metres, around the centre of the map.
+    #[arg(long = "area", value_name = "METRES", value_parser = centimetres)]
     pub area_cm: Option<i32>,
-    /// The distance between the borders to cross, centimetres.
+    /// The distance between the borders to cross, metres, for the pattern border [default: the centre lines].
+    #[arg(long = "border-every", value_name = "METRES", value_parser = centimetres)]
     pub border_every_cm: Option<i32>,
+    /// The scene to join on a running server.
+    #[arg(long, value_name = "NAME", default_value = "meadow", requires = "connect")]
     pub scene: String,
-    pub oracle: Options,
+    /// How many ticks late, or again, a bot may be told an action: 300 while links are cut and nodes die.
+    #[arg(long, value_name = "TICKS", default_value_t = 0)]
+    pub late_ticks: u64,
+    #[arg(skip)]
     pub map: Option<Arc<Ground>>,
+    #[arg(skip)]
     pub trust: Trust,
 }
 
@@ -62,7 +80,8 @@ pub async fn bots(
 ) -> std::io::Result<Report> {
     let (map, trust) = (options.map.clone(), options.trust.clone());
     let server = Server { url: url.into(), token: token.into(), trust, map };
-    let (crowd, judge) = gather(server, options.oracle)?;
+    let oracle = Options { late_ticks: options.late_ticks, ..Options::default() };
+    let (crowd, judge) = gather(server, oracle)?;
     let until = crowd.start() + options.length;
     let doors = Arc::new(Semaphore::new(JOINING_MAX));
     let play = async {

@@ -20,6 +20,9 @@ use crate::oracle::{ClientId, Ending, Event, Example, Findings, Options, Oracle,
 use crate::usage::{Cpu, peak_rss_bytes};
 use purview_demo::land::Land;
 
+/// The lifetime of tokens for a run of clients: longer than any run.
+pub const HOLDS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 /// The capacity of the channel to the oracle, events.
 const FEED_MAX: usize = 16_384;
 const FAILURES_MAX: usize = 10;
@@ -84,15 +87,6 @@ pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
             want: "a scene that trusts positions (moves = \"trusted\"): a recording contains no move commands",
             got: format!("scene {:?}, which judges moves", joined.scene),
         }),
-    }
-}
-
-/// The token in a file, or its tokens, one a line, without white space around them. Without a file the token is
-/// empty, which a server in `dev` mode accepts.
-pub fn read_token(file: Option<&std::path::Path>) -> std::io::Result<String> {
-    match file {
-        Some(file) => Ok(std::fs::read_to_string(file)?.trim().to_owned()),
-        None => Ok(String::new()),
     }
 }
 

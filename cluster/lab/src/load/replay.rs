@@ -1,10 +1,11 @@
 //! `purview-lab load replay`: each agent of a recording becomes a client over a socket.
 
-use purview::wire::FirstProperty;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
 use purview::scene::Plane;
+use purview::wire::FirstProperty;
 use purview::wire::client::Join;
 use purview_client::Trust;
 use tokio::task::JoinSet;
@@ -13,18 +14,24 @@ use tokio::time::{Instant, sleep_until};
 use super::clients::{Crowd, Order, Progress, Server, gather, must_trust};
 use super::report::Report;
 use super::trace::{Agent, Trace};
+use crate::args::positive;
 use crate::oracle::Options;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Args)]
 pub struct ReplayOptions {
+    /// The scene to join.
+    #[arg(long, value_name = "NAME", default_value = "meadow")]
     pub scene: String,
-    /// The factor of the playing speed; above 0.
+    /// The factor of the playing speed.
+    #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub speed: f64,
-    /// The factor of the coordinates; above 0.
+    /// The factor of the recorded coordinates.
+    #[arg(long, default_value_t = 1.0, value_parser = positive)]
     pub scale: f64,
-    /// The number of agents to play, in the order of the recording.
+    /// The number of agents to play, in the order of the recording [default: all].
+    #[arg(long)]
     pub agents: Option<usize>,
-    pub oracle: Options,
+    #[arg(skip)]
     pub trust: Trust,
 }
 
@@ -39,7 +46,7 @@ pub async fn replay(
 ) -> std::io::Result<Report> {
     let (url, token, trust) = (url.into(), token.into(), options.trust.clone());
     let server = Server { url, token, trust, map: None };
-    let (crowd, judge) = gather(server, options.oracle)?;
+    let (crowd, judge) = gather(server, Options::default())?;
     let count = options.agents.unwrap_or(usize::MAX).min(trace.agents.len());
     let play = async {
         let mut tasks = JoinSet::new();

@@ -8,16 +8,10 @@ use purview_server::process::figures::{ServerFigures, TickMs};
 
 use crate::game::figures::GameFigures;
 use crate::oracle::{Calm, DisplayedErrors, Example, Findings, Updates, Violations};
-
-/// The delay from the moment two players come into range to the frame that shows it, milliseconds in whole ticks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct LatencyMs {
-    pub p50: u64,
-    pub p99: u64,
-}
+use crate::shown::Shown;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrorCm {
+pub struct Percentiles {
     pub p50: u64,
     pub p99: u64,
 }
@@ -26,16 +20,18 @@ pub struct ErrorCm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisplayedErrorCm {
     /// In the client's own patch.
-    pub near: ErrorCm,
-    pub middle: ErrorCm,
+    pub near: Percentiles,
+    pub middle: Percentiles,
     /// In the next ring and beyond.
-    pub far: ErrorCm,
+    pub far: Percentiles,
 }
 
 impl From<&DisplayedErrors> for DisplayedErrorCm {
     fn from(errors: &DisplayedErrors) -> DisplayedErrorCm {
-        let ring =
-            |ring| ErrorCm { p50: errors.quantile(ring, 0.50), p99: errors.quantile(ring, 0.99) };
+        let ring = |ring| Percentiles {
+            p50: errors.quantile(ring, 0.50),
+            p99: errors.quantile(ring, 0.99),
+        };
         DisplayedErrorCm { near: ring(0), middle: ring(1), far: ring(2) }
     }
 }
@@ -50,7 +46,8 @@ pub struct Report {
     /// Of these, enters of an entity that had left the same view within the last 2 s.
     pub flicker_per_player_s: f64,
     pub handoffs: u64,
-    pub visibility_latency_ms: LatencyMs,
+    /// The delay from the moment two players come into range to the frame that shows it, in whole ticks.
+    pub visibility_latency_ms: Percentiles,
     /// How far from their true positions clients showed other players, right before the frame of each tick. Without
     /// the ticks in which one of the two teleports.
     pub displayed_error_cm: DisplayedErrorCm,
@@ -90,7 +87,7 @@ impl Report {
             churn_per_player_s: enters as f64 / player_s,
             flicker_per_player_s: flickers as f64 / player_s,
             handoffs: findings.handoffs,
-            visibility_latency_ms: LatencyMs { p50: ms(0.50), p99: ms(0.99) },
+            visibility_latency_ms: Percentiles { p50: ms(0.50), p99: ms(0.99) },
             displayed_error_cm: (&findings.errors).into(),
             frames: findings.frames,
             frames_missing: findings.frames_missing,
@@ -105,24 +102,11 @@ impl Report {
         let faults = self.game.map_or(0, |game| game.faults());
         self.violations.total() == 0 && self.not_joined == 0 && faults == 0
     }
+}
 
-    /// The exit code of a command that ends with this report.
-    pub fn exit_code(&self) -> u8 {
-        u8::from(!self.is_clean())
-    }
-
-    pub fn to_json(&self) -> String {
-        // Numbers, strings and lists only, so this cannot fail.
-        serde_json::to_string(self).unwrap_or_else(|e| format!("{{\"error\":\"{e}\"}}"))
-    }
-
-    /// Prints the report on standard output: a table, and with `json` one line of JSON after it.
-    pub fn print(&self, json: bool) {
-        if json {
-            println!("{}", self.to_json());
-        } else {
-            print!("{self}");
-        }
+impl Shown for Report {
+    fn is_valid(&self) -> bool {
+        self.is_clean()
     }
 }
 
@@ -192,7 +176,7 @@ mod tests {
     #[test]
     fn the_json_is_one_line_with_every_key_of_the_contract() {
         let report = Report { tick_ms: Some(TickMs::default()), ..Report::default() };
-        let json = report.to_json();
+        let json = report.json().unwrap();
         assert!(!json.contains('\n'));
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         let pointers = "/players /ticks /violations/missing /violations/extra /violations/asymmetric \
@@ -218,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn any_violation_makes_the_exit_code_one() {
-        assert_eq!(Report::default().exit_code(), 0);
+    fn a_report_with_any_violation_is_not_clean() {
+        assert!(Report::default().is_clean());
         let violations = Violations { stale: 1, ..Violations::default() };
-        assert_eq!(Report { violations, ..Report::default() }.exit_code(), 1);
+        assert!(!Report { violations, ..Report::default() }.is_clean());
         let game = Some(GameFigures { taken_twice: 1, ..GameFigures::default() });
-        assert_eq!(Report { game, ..Report::default() }.exit_code(), 1);
-        assert_eq!(Report { not_joined: 1, ..Report::default() }.exit_code(), 1);
+        assert!(!Report { game, ..Report::default() }.is_clean());
+        assert!(!Report { not_joined: 1, ..Report::default() }.is_clean());
     }
 }

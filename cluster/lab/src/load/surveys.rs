@@ -1,12 +1,14 @@
 //! Judges the example game in a cluster of processes while clients hunt: `purview-lab load walk --engine etcd`, and tests.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use purview::scene::{Kind, Plane};
+use purview_server::http::{self, HttpError};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::game::accounts::{Accounts, Survey};
-use crate::game::consoles;
+use crate::game::accounts::{Accounts, Holding, Survey};
 
 /// Between two surveys.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -31,7 +33,44 @@ pub struct SurveyedScene {
     pub regions: usize,
 }
 
-fn gold(all: &Survey) -> Vec<(u64, Kind, i64, i64, &[u64])> {
+/// What a console answers; nothing if something is wrong.
+async fn ask(console: &str, path: &str) -> Result<Option<Value>, HttpError> {
+    let answer = http::get(&format!("http://{console}"), path).await?;
+    Ok((answer.status == 200).then(|| serde_json::from_slice(&answer.body).ok()).flatten())
+}
+
+fn rows(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().map_or(&[][..], Vec::as_slice).iter()
+}
+
+impl SurveyedScene {
+    /// Asks all consoles for the entities of the scene. An entity that leaves a node while that node is asked is left
+    /// out. Gives how many regions have answered, for the plane for which the fewest have.
+    async fn take(&self, consoles: &[String], all: &mut Survey) -> Result<usize, HttpError> {
+        let mut regions = Vec::new();
+        for plane in &self.planes {
+            let mut of_plane = BTreeSet::new();
+            for console in consoles {
+                let path = format!("/api/entities?scene={}&plane={}", self.name, plane.0);
+                let Some(told) = ask(console, &path).await? else { continue };
+                of_plane.extend(rows(&told["ticks"]).filter_map(|row| row[0].as_u64()));
+                for row in rows(&told["entities"]) {
+                    let (Some(id), Some(kind)) = (row[0].as_u64(), row[1].as_u64()) else {
+                        continue;
+                    };
+                    let found = ask(console, &format!("/api/entity/{id}")).await?;
+                    if let (Some(found), Ok(kind)) = (found, u8::try_from(kind)) {
+                        all.insert(id, Holding::of_json(Kind(kind), &found["properties"]));
+                    }
+                }
+            }
+            regions.push(of_plane.len());
+        }
+        Ok(regions.into_iter().min().unwrap_or(0))
+    }
+}
+
+fn gold(all: &Survey) -> Vec<(u64, Kind, i64, i64, &[(u64, u64)])> {
     all.iter().map(|(id, e)| (*id, e.kind, e.gold, e.minted, &e.taken[..])).collect()
 }
 
@@ -39,12 +78,10 @@ impl Surveys {
     /// All entities; nothing if some region does not say.
     pub async fn take(&self) -> Option<Survey> {
         let mut all = Survey::new();
-        for SurveyedScene { name, planes, regions } in &self.scenes {
-            let mut answers = consoles::survey(&self.consoles, name, planes).await.ok()?;
-            if answers.regions < *regions {
+        for scene in &self.scenes {
+            if scene.take(&self.consoles, &mut all).await.ok()? < scene.regions {
                 return None;
             }
-            all.append(&mut answers.all);
         }
         Some(all)
     }

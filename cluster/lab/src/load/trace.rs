@@ -38,7 +38,6 @@ pub struct Trace {
     pub agents: Vec<Agent>,
     /// The time from the first row to the last, seconds.
     pub length_s: f64,
-    rows: usize,
     min_m: [f64; 2],
     max_m: [f64; 2],
 }
@@ -116,7 +115,6 @@ impl Trace {
         let mut trace = Trace {
             agents: Vec::new(),
             length_s: 0.0,
-            rows: 0,
             min_m: [f64::INFINITY; 2],
             max_m: [f64::NEG_INFINITY; 2],
         };
@@ -156,12 +154,7 @@ impl Trace {
             self.min_m[i] = self.min_m[i].min(m);
             self.max_m[i] = self.max_m[i].max(m);
         }
-        self.rows += 1;
         self.agents[agent].samples.push(sample);
-    }
-
-    pub fn rows(&self) -> usize {
-        self.rows
     }
 
     /// The position of a sample on the map: its coordinates times `scale`, shifted so that the least x and z of the
@@ -207,7 +200,8 @@ mod tests {
     #[test]
     fn rows_become_agents_in_centimetres_from_the_corner() {
         let trace = read("t_s,id,x_m,z_m\n5.0,a,-1.5,2\n5.5,b,0,3\n6,a,1,4.004\n").unwrap();
-        assert_eq!((trace.agents.len(), trace.rows(), trace.length_s), (2, 3, 1.0));
+        assert_eq!((trace.agents.len(), trace.length_s), (2, 1.0));
+        assert_eq!([0, 1].map(|i| trace.agents[i].samples.len()), [2, 1]);
         let a = &trace.agents[0];
         assert_eq!((a.id.as_str(), a.samples[1].t_s), ("a", 1.0));
         assert_eq!(trace.pos(&a.samples[0], 1.0), Pos::ground(100, 100));
@@ -267,6 +261,6 @@ mod tests {
         gz.finish().unwrap();
         let trace = Trace::open(&path);
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(trace.unwrap().rows(), 1);
+        assert_eq!(trace.unwrap().agents[0].samples.len(), 1);
     }
 }

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::findings::{Fault, Log};
 use super::player::Player;
 use super::track::Track;
-use super::{ClientId, Options, Sent, digest};
+use super::{ClientId, Options, SLACK_TICKS, Sent, digest};
 
 #[derive(Debug)]
 struct Act {
@@ -95,7 +95,6 @@ impl Acts {
         tracks: &[Track],
         log: &mut Log,
     ) {
-        let slack = options.slack_ticks;
         self.by_actor.retain(|actor, acts| {
             let player = players.iter().flatten().find(|p| p.id == *actor);
             let unconfirmed = player.map_or(&[][..], |player| &player.unconfirmed);
@@ -103,15 +102,16 @@ impl Acts {
                 if unconfirmed.iter().any(|(first, last)| (*first..=*last).contains(&act.seq)) {
                     act.owed.clear();
                 }
-                if act.tick + slack == t {
-                    due(act, *actor, (t, slack, options.late_ticks), players, tracks, log);
+                if act.tick + SLACK_TICKS == t {
+                    due(act, *actor, (t, options.late_ticks), players, tracks, log);
                 } else if !act.owed.is_empty() {
                     let late = options.ack_ticks.max(options.late_ticks);
                     collect(act, *actor, (t, late), (players, tracks), log);
                 }
             }
             let is_over = |a: &Act| {
-                a.owed.is_empty() && a.tick + slack + REMEMBER_TICKS.max(options.late_ticks) < t
+                a.owed.is_empty()
+                    && a.tick + SLACK_TICKS + REMEMBER_TICKS.max(options.late_ticks) < t
             };
             while acts.front().is_some_and(is_over) {
                 acts.pop_front();
@@ -125,7 +125,7 @@ impl Acts {
 fn due(
     act: &mut Act,
     actor: EntityId,
-    (t, slack, late): (u64, u64, u64),
+    (t, late): (u64, u64),
     players: &[Option<Player>],
     tracks: &[Track],
     log: &mut Log,
@@ -136,7 +136,7 @@ fn due(
             log.findings.updates.came();
             continue;
         }
-        let from = act.tick.saturating_sub(slack);
+        let from = act.tick.saturating_sub(SLACK_TICKS);
         let must = player.shown.get(&actor).is_some_and(|entry| entry.since <= from);
         if must && (track.is_held(t) || late > 0) {
             act.owed.push(Owed { client: player.client, back: None });

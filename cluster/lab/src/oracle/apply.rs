@@ -12,7 +12,7 @@ use super::pairs::{Waiting, pair};
 use super::player::{NO_SLOT, Parted, Player, SeenEntity};
 use super::rules;
 use super::track::Track;
-use super::{ClientId, Options};
+use super::{ClientId, Options, SLACK_TICKS};
 
 /// What applying a frame reads besides the client itself.
 pub(super) struct Scope<'a> {
@@ -121,15 +121,14 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
 }
 
 fn leave(player: &mut Player, id: EntityId, entry: &SeenEntity, scope: &mut Scope<'_>) {
-    let slack = scope.options.slack_ticks;
-    if entry.extra <= slack {
+    if entry.extra <= SLACK_TICKS {
         scope.log.findings.updates.came();
     }
     if entry.kind != Kind::PLAYER {
         return;
     }
     let (t, me) = (scope.t, scope.me);
-    let (since, mirror) = (t.saturating_sub(slack), scope.options.mirror_ticks);
+    let (since, mirror) = (t.saturating_sub(SLACK_TICKS), scope.options.mirror_ticks);
     let known = |track: &Track| !track.was_held_since(since.saturating_sub(mirror));
     let calm = scope.track(id).is_some_and(|(_, other)| {
         me.was_near(other, (since, t), mirror)
@@ -223,7 +222,7 @@ fn told(player: &Player, id: EntityId, entry: &mut SeenEntity, scope: &mut Scope
     entry.span = scope.me.rate(other);
     let unsure =
         other.place.is_none() || other.was_held_since(t.saturating_sub(scope.options.ack_ticks));
-    let recent = t.saturating_sub(scope.options.slack_ticks + scope.options.mirror_ticks)..=t;
+    let recent = t.saturating_sub(SLACK_TICKS + scope.options.mirror_ticks)..=t;
     let eye = scope.me.pos;
     let near =
         |rules| recent.clone().rev().find(|at| is_tolerable(rules, eye, entry.pos, other.at(*at)));
@@ -239,7 +238,7 @@ fn told(player: &Player, id: EntityId, entry: &mut SeenEntity, scope: &mut Scope
         // The next ticks must show it where it is: it counts as wrong for a while already.
         None if is_ahead() => {
             (entry.fresh, entry.stale) = (t, false);
-            entry.wrong = entry.wrong.max(scope.options.slack_ticks);
+            entry.wrong = entry.wrong.max(SLACK_TICKS);
         }
         None => {
             entry.fresh = t;
@@ -258,29 +257,28 @@ fn told(player: &Player, id: EntityId, entry: &mut SeenEntity, scope: &mut Scope
 pub(super) fn check_fresh(
     (client, id): (ClientId, EntityId),
     entry: &mut SeenEntity,
-    me: &Track,
-    other: &Track,
-    (t, slack): (u64, u64),
+    (me, other): (&Track, &Track),
+    t: u64,
     log: &mut Log,
 ) {
     let rate = me.rate(other);
     let right = is_right(entry, me, other, t);
     entry.wrong = if right { 0 } else { entry.wrong + 1 };
-    if entry.wrong == 2 * slack + 1 {
+    if entry.wrong == 2 * SLACK_TICKS + 1 {
         let (shown, truth) = (entry.pos, other.pos);
         log.fault(Fault::Stale, t, || {
             format!("client {client}: {id} is shown at {shown:?}, farther off than is tolerated; it is at {truth:?}")
         });
     }
     // While it moves, the position is the server's estimate. Where it rests, the client must know exactly.
-    let foreseen = is_estimated(&me.rules) && right && other.rested(t) <= rate + slack;
+    let foreseen = is_estimated(&me.rules) && right && other.rested(t) <= rate + SLACK_TICKS;
     if entry.pos == other.pos || foreseen {
         (entry.fresh, entry.span, entry.due, entry.stale) = (t, rate, None, false);
         return;
     }
     entry.span = entry.span.max(rate);
     let age = t - entry.fresh;
-    if age > entry.span + slack && !entry.stale {
+    if age > entry.span + SLACK_TICKS && !entry.stale {
         entry.stale = true;
         let (shown, truth) = (entry.pos, other.pos);
         log.fault(Fault::Stale, t, || {
@@ -293,7 +291,7 @@ pub(super) fn check_fresh(
         // The entity went to a slower ring before the update was due.
         _ if t < entry.told + rate => entry.due = None,
         None => entry.due = Some(t),
-        Some(due) if t > due + slack => {
+        Some(due) if t > due + SLACK_TICKS => {
             log.findings.updates.expected += 1;
             (entry.due, entry.told) = (None, t);
         }

@@ -55,7 +55,7 @@ impl Updates {
 pub struct Calm {
     pub enters: u64,
     /// Of these, enters of a player that had left the same view within the last 2 s
-    /// ([`super::Options::flicker_ticks`]).
+    /// ([`super::FLICKER_TICKS`]).
     pub flickers: u64,
     pub player_ticks: u64,
 }
@@ -126,17 +126,15 @@ pub(super) enum Fault {
     Flicker,
 }
 
-#[derive(Debug)]
+/// The number of examples of each kind of violation.
+const EXAMPLES_MAX: u64 = 5;
+
+#[derive(Debug, Default)]
 pub(super) struct Log {
     pub findings: Findings,
-    examples_max: usize,
 }
 
 impl Log {
-    pub fn new(examples_max: usize) -> Log {
-        Log { findings: Findings::default(), examples_max }
-    }
-
     pub fn fault(&mut self, fault: Fault, tick: u64, what: impl FnOnce() -> String) {
         let v = &mut self.findings.violations;
         let (count, kind) = match fault {
@@ -148,7 +146,7 @@ impl Log {
             Fault::Flicker => (&mut v.flicker_at_handoff, "flicker_at_handoff"),
         };
         *count += 1;
-        if *count <= self.examples_max as u64 {
+        if *count <= EXAMPLES_MAX {
             self.findings.examples.push(Example { kind, tick, what: what() });
         }
     }

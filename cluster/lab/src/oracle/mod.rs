@@ -10,10 +10,10 @@
 //! its position is unknown, and its view is not judged until its next frame.
 //!
 //! **When.** Tick T is judged once every client in a scene has received a frame of T or later, or has left. The
-//! oracle stops waiting for a client that is more than [`Options::lag_ticks_max`] behind; the client counts as lost.
+//! oracle stops waiting for a client that is more than [`LAG_TICKS_MAX`] behind; the client counts as lost.
 //! So that many ticks of frames bound the memory.
 //!
-//! **What.** [`Violations`] defines each kind. All tolerances are [`Options`].
+//! **What.** [`Violations`] defines each kind. All tolerances are constants here, or [`Options`].
 //!
 //! ```text
 //! Joining ── Joined ──┬─ Sent, Frame, Refused, Joined (after a teleport) ──┬── Left
@@ -48,6 +48,18 @@ use findings::{Fault, Log};
 use pairs::Waiting;
 use player::{Pending, Player};
 use track::{Track, TrackPoint};
+
+/// How far a view may be behind the truth.
+const SLACK_TICKS: u64 = 2;
+
+/// How long only one of a pair may be shown the other.
+const ASYMMETRY_TICKS: u32 = 1;
+
+/// How long the oracle waits for the slowest client.
+const LAG_TICKS_MAX: u64 = 100;
+
+/// Two players that part and meet again within this time have flickered.
+const FLICKER_TICKS: u64 = 20;
 
 /// The number of a client, chosen by the caller and used once.
 pub type ClientId = u32;
@@ -98,39 +110,20 @@ pub enum Ending {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How far a view may be behind the truth.
-    pub slack_ticks: u64,
-    /// How long only one of a pair may be shown the other.
-    pub asymmetry_ticks: u32,
     /// How old the server's knowledge of players across a region border may be, 0 or more. A pair counts as in range
     /// and blocking only if that also holds with either position this much older. A pair counts as out of range only
     /// if that holds for each of these readings.
     pub mirror_ticks: u64,
-    /// How long the oracle waits for the slowest client.
-    pub lag_ticks_max: u64,
     /// An input that was sent this much before a client's last frame, or before its leave, must be acknowledged by
     /// then.
     pub ack_ticks: u64,
     /// An action may be this late, if the actor stays in view, and may come again within this time.
     pub late_ticks: u64,
-    /// Two players that part and meet again within this time have flickered.
-    pub flicker_ticks: u64,
-    /// The number of examples of each kind of violation.
-    pub examples_max: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            slack_ticks: 2,
-            asymmetry_ticks: 1,
-            mirror_ticks: 1,
-            lag_ticks_max: 100,
-            ack_ticks: 20,
-            late_ticks: 0,
-            flicker_ticks: 20,
-            examples_max: 5,
-        }
+        Options { mirror_ticks: 1, ack_ticks: 20, late_ticks: 0 }
     }
 }
 
@@ -140,7 +133,7 @@ pub fn digest(payload: &[u8]) -> u64 {
     hasher.finish()
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Oracle {
     options: Options,
     /// The clients that join or are in a scene, by slot; slots are reused. `tracks` has what is visible to other
@@ -167,24 +160,7 @@ pub struct Oracle {
 
 impl Oracle {
     pub fn new(options: Options) -> Oracle {
-        Oracle {
-            options,
-            players: Vec::new(),
-            tracks: Vec::new(),
-            free: Vec::new(),
-            by_client: FxHashMap::default(),
-            by_id: FxHashMap::default(),
-            dead: FxHashMap::default(),
-            scenes: Vec::new(),
-            waiting: Waiting::default(),
-            acts: Acts::default(),
-            log: Log::new(options.examples_max),
-            next: None,
-            judged: false,
-            seen_max: 0,
-            behind: 0,
-            shows: pairs::Bits::default(),
-        }
+        Oracle { options, ..Oracle::default() }
     }
 
     /// Takes an event, and judges the ticks that it completes. Events of clients that have ended are ignored.
@@ -306,7 +282,7 @@ impl Oracle {
         }
         let newer = tick > self.seen_max;
         self.seen_max = self.seen_max.max(tick);
-        if self.behind == 0 || (newer && tick.saturating_sub(next) > self.options.lag_ticks_max) {
+        if self.behind == 0 || (newer && tick.saturating_sub(next) > LAG_TICKS_MAX) {
             self.advance();
         }
     }
@@ -338,7 +314,7 @@ impl Oracle {
                 all_received = all_received.min(p.received);
                 any_in_scene |= p.in_scene;
             }
-            let forced = self.seen_max.saturating_sub(self.options.lag_ticks_max);
+            let forced = self.seen_max.saturating_sub(LAG_TICKS_MAX);
             if !any_in_scene || next > all_received.max(forced) {
                 break;
             }

@@ -7,11 +7,11 @@
 use purview::scene::{EntityId, Kind};
 use rustc_hash::FxHashMap;
 
-use super::Oracle;
 use super::findings::Fault;
 use super::player::Player;
 use super::rules::{self, Range, Reading};
 use super::track::{Track, TrackPoint};
+use super::{Oracle, SLACK_TICKS};
 
 /// The ids of a pair, the smaller one first.
 pub(super) type Pair = (EntityId, EntityId);
@@ -172,7 +172,7 @@ fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u
     }
     wait.at = t;
     wait.ticks += 1;
-    if wait.ticks > oracle.options.slack_ticks && !wait.counted {
+    if wait.ticks > SLACK_TICKS && !wait.counted {
         wait.counted = true;
         let sides = 2 - u64::from(oracle.shows.has(a, b)) - u64::from(oracle.shows.has(b, a));
         oracle.log.findings.updates.expected += sides;
@@ -202,7 +202,7 @@ fn parted(oracle: &Oracle, a: usize, b: usize, t: u64) -> bool {
             .as_ref()
             .is_some_and(|p| p.parted.iter().any(|p| p.id == id && p.at == t && p.calm))
     };
-    let since = t.saturating_sub(oracle.options.slack_ticks);
+    let since = t.saturating_sub(SLACK_TICKS);
     (left(a, two.id) || left(b, one.id))
         && one.was_near(two, (since, t), oracle.options.mirror_ticks)
 }

@@ -65,7 +65,7 @@ pub(super) struct Parted {
     pub lists: [usize; 2],
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Player {
     pub client: ClientId,
     pub id: EntityId,
@@ -97,28 +97,7 @@ pub(super) struct Player {
 
 impl Player {
     pub fn joining(client: ClientId, received: u64) -> Player {
-        Player {
-            client,
-            id: EntityId(0),
-            in_scene: false,
-            from: 0,
-            received,
-            last_frame: None,
-            inbox: VecDeque::new(),
-            now: Vec::new(),
-            joins: VecDeque::new(),
-            pending: VecDeque::new(),
-            sent_last: Seq(0),
-            ack: Seq(0),
-            unconfirmed: Vec::new(),
-            epochs: None,
-            shown: FxHashMap::default(),
-            parted: Vec::new(),
-            over_cap: 0,
-            left_at: None,
-            vanished: false,
-            silent: false,
-        }
+        Player { client, received, ..Player::default() }
     }
 
     pub fn is_live(&self, t: u64) -> bool {

@@ -7,7 +7,7 @@ use super::apply::{self, Scope};
 use super::findings::Fault;
 use super::player::{NO_SLOT, Player};
 use super::track::{Track, TrackPoint};
-use super::{Oracle, Sent, pairs};
+use super::{ASYMMETRY_TICKS, FLICKER_TICKS, LAG_TICKS_MAX, Oracle, SLACK_TICKS, Sent, pairs};
 
 impl Oracle {
     /// Judges tick `t`: first the true positions, then every view, then every pair.
@@ -83,8 +83,7 @@ impl Oracle {
                 if track.id == joined.id {
                     track.arrive(place, joined.rules, joined.pos, t);
                 } else {
-                    let slack = self.options.slack_ticks;
-                    *track = Track::new(joined.id, place, joined.rules, joined.pos, t, slack);
+                    *track = Track::new(joined.id, place, joined.rules, joined.pos, t);
                 }
                 track.follow(joined.own.as_ref());
             }
@@ -106,7 +105,7 @@ impl Oracle {
     fn note_silence(&mut self, player: &mut Player, t: u64) {
         let behind = player.received < t;
         if behind && !player.silent {
-            let (client, lag) = (player.client, self.options.lag_ticks_max);
+            let (client, lag) = (player.client, LAG_TICKS_MAX);
             self.log.fault(Fault::Lost, t, || format!("client {client}: no frame for {lag} ticks"));
         }
         player.silent = behind;
@@ -224,7 +223,7 @@ impl Oracle {
                     None => !self.dead.contains_key(id),
                 };
                 entry.extra = if legal { 0 } else { entry.extra + 1 };
-                if entry.extra == self.options.slack_ticks + 1 {
+                if entry.extra == SLACK_TICKS + 1 {
                     self.log.findings.updates.expected += 1;
                     let why = if other.is_some() { "out of range" } else { "gone" };
                     self.log
@@ -232,15 +231,7 @@ impl Oracle {
                 }
                 match other {
                     Some(other) if legal => {
-                        let slack = self.options.slack_ticks;
-                        apply::check_fresh(
-                            (client, *id),
-                            entry,
-                            me,
-                            other,
-                            (t, slack),
-                            &mut self.log,
-                        );
+                        apply::check_fresh((client, *id), entry, (me, other), t, &mut self.log);
                     }
                     _ => (entry.fresh, entry.due) = (t, None),
                 }
@@ -270,7 +261,7 @@ impl Oracle {
                 }
                 let mutual = self.shows.has(entry.slot as usize, slot);
                 entry.alone = if mutual { 0 } else { entry.alone.saturating_add(1) };
-                if entry.alone == self.options.asymmetry_ticks + 1 {
+                if entry.alone == ASYMMETRY_TICKS + 1 {
                     let me = me.id;
                     self.log.fault(Fault::Asymmetric, t, || {
                         format!("{me} shows {id}, but {id} does not show {me}")
@@ -297,7 +288,7 @@ impl Oracle {
                 track.full_at = Some(t);
             }
             player.over_cap = if track.listed > cap { player.over_cap + 1 } else { 0 };
-            if player.over_cap == self.options.slack_ticks + 1 {
+            if player.over_cap == SLACK_TICKS + 1 {
                 let (client, listed) = (player.client, track.listed);
                 self.log.fault(Fault::Extra, t, || {
                     format!("client {client}: shows {listed} players; the cap is {cap}")
@@ -311,7 +302,7 @@ impl Oracle {
                 let other = by_id.get(&parted.id).map(|&s| &tracks[s as usize]);
                 let calm = |track: &Track| !track.was_full_since(t) && !track.is_held(t);
                 parted.calm &= calm(me) && other.is_some_and(|o| me.is_near(o) && calm(o));
-                t - parted.at < self.options.flicker_ticks
+                t - parted.at < FLICKER_TICKS
             });
         }
     }

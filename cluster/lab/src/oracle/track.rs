@@ -6,6 +6,7 @@ use purview::scene::movement::Trajectory;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, Visibility};
 use purview::wire::{JoinRules, OwnMove};
 
+use super::SLACK_TICKS;
 use super::rules::{self, Range, Reading, interval};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,14 +83,7 @@ impl Default for Track {
 
 impl Track {
     /// A player that stands at `pos` from tick `t` on.
-    pub fn new(
-        id: EntityId,
-        place: TrackPoint,
-        rules: JoinRules,
-        pos: Pos,
-        t: u64,
-        slack: u64,
-    ) -> Track {
+    pub fn new(id: EntityId, place: TrackPoint, rules: JoinRules, pos: Pos, t: u64) -> Track {
         let longest = rules.rates.iter().copied().max().unwrap_or(1);
         let mut track = Track {
             id,
@@ -97,7 +91,7 @@ impl Track {
             place_since: t,
             range: Range::of(&rules),
             rules,
-            keep_ticks: u64::from(longest) + 2 * slack + 8,
+            keep_ticks: u64::from(longest) + 2 * SLACK_TICKS + 8,
             ..Track::default()
         };
         track.stand(pos, t);

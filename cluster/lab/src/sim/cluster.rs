@@ -134,8 +134,8 @@ impl Cluster {
         let judged = options.judged;
         let height_cm = options.stairs.then_some(HEIGHT_CM);
         let scope = Scope { near_cm, far_cm, height_cm, margin_cm, crowded, judged };
-        let judge = Judge::new(journal.clone(), scope).of_game(options.logic, WATCH_CM);
-        let judge = Arc::new(judge.of_portals(&config)?.of_walls(&config));
+        let judge = Judge::new(journal.clone(), scope);
+        let judge = Arc::new(judge.of_game((options.logic, WATCH_CM), &config)?);
         let net = Net::new(rng.seed(), Delays::QUIET);
         spawn_local(net.clone().carry());
         let ground = SimContext {

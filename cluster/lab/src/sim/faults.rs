@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::args::name;
+
 /// A kind of fault.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum,
@@ -70,10 +72,6 @@ impl Fault {
     pub fn is_of_workers(&self) -> bool {
         OF_WORKERS.contains(self)
     }
-
-    fn name(self) -> String {
-        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
-    }
 }
 
 /// The kinds to choose from. A kind with the rate 3 is in the list three times.
@@ -95,12 +93,12 @@ impl FromStr for Faults {
         }
         let mut rates = BTreeMap::new();
         for word in text.split(',') {
-            let (name, rate) = word.split_once('=').unwrap_or((word, "1"));
-            let fault = <Fault as ValueEnum>::from_str(name.trim(), false).map_err(|_| {
-                let names = every.clone().map(Fault::name).collect::<Vec<_>>().join(", ");
+            let (wanted, rate) = word.split_once('=').unwrap_or((word, "1"));
+            let fault = <Fault as ValueEnum>::from_str(wanted.trim(), false).map_err(|_| {
+                let names = every.clone().map(|fault| name(&fault)).collect::<Vec<_>>().join(", ");
                 format!(
                     "{:?} is not a fault: expected all, none, or a comma-separated list of {names}",
-                    name.trim()
+                    wanted.trim()
                 )
             })?;
             let often = rate.trim().parse().ok().filter(|rate| RATES.contains(rate));
@@ -124,8 +122,8 @@ impl std::fmt::Display for Faults {
             return f.write_str("none");
         }
         let word = |same: &[Fault]| match same {
-            [fault] => fault.name(),
-            [fault, ..] => format!("{}={}", fault.name(), same.len()),
+            [fault] => name(fault),
+            [fault, ..] => format!("{}={}", name(fault), same.len()),
             [] => String::new(),
         };
         f.write_str(&self.0.chunk_by(|a, b| a == b).map(word).collect::<Vec<_>>().join(","))

@@ -74,6 +74,9 @@ struct Authority {
     at: Duration,
 }
 
+/// What is wrong: the entities concerned, and a text.
+type Wrong = (Invariant, Vec<EntityId>, String);
+
 /// A process, and what the store has granted to others behind its back: one region and epoch, or everything.
 type Betrayal = ((Host, u64), Option<(RegionId, Epoch)>);
 
@@ -178,25 +181,21 @@ impl Judge {
         }
     }
 
-    /// The same where regions have these rules, and monsters sight and lose players within these radii, centimetres.
-    pub fn of_game(self, logic: Option<Logic>, watch_cm: (i32, i32)) -> Judge {
-        let is_game = logic.is_some_and(|logic| logic.is_game());
+    /// The same of scenes of this configuration, where regions have these rules, and monsters sight and lose players
+    /// within these radii, centimetres.
+    pub fn of_game(
+        self,
+        (logic, watch_cm): (Option<Logic>, (i32, i32)),
+        config: &Config,
+    ) -> Result<Judge, ConfigErrors> {
+        let is_game = logic.is_some_and(Logic::is_game);
         let watch = is_game.then_some(game::WatchRadii::Everywhere(watch_cm));
-        Judge { watch, logic, ..self }
-    }
-
-    /// The same where scenes of the configuration may have portals.
-    pub fn of_portals(self, config: &Config) -> Result<Judge, ConfigErrors> {
-        let has_portals = config.scenes.iter().any(|scene| !scene.spec.portals.is_empty());
+        let mut specs = config.scenes.iter().map(|scene| &scene.spec);
+        let has_portals = specs.clone().any(|spec| !spec.portals.is_empty());
         let portals = if has_portals { config.build_scenes()? } else { Vec::new() };
-        Ok(Judge { portals, ..self })
-    }
-
-    /// The same where kinds of the configuration may block the way.
-    pub fn of_walls(self, config: &Config) -> Judge {
-        let mut scenes = config.scenes.iter().map(|scene| &scene.spec);
-        let walled = scenes.find(|spec| spec.kinds.iter().any(|kind| kind.blocks));
-        Judge { wall_cm: walled.map(|spec| spec.moves.tile_cm), ..self }
+        let walled = specs.find(|spec| spec.kinds.iter().any(|kind| kind.blocks));
+        let wall_cm = walled.map(|spec| spec.moves.tile_cm);
+        Ok(Judge { watch, logic, portals, wall_cm, ..self })
     }
 
     pub fn has_game(&self) -> bool {
@@ -229,9 +228,20 @@ impl Judge {
     }
 
     fn check(&self, invariant: Invariant, who: &[EntityId], result: Result<(), String>) {
-        if let Err(text) = result {
-            self.violated(invariant, who.to_vec(), text);
+        self.wrong_if(result.map_err(|text| (invariant, who.to_vec(), text)));
+    }
+
+    fn wrong_if(&self, result: Result<(), Wrong>) {
+        if let Err((invariant, who, text)) = result {
+            self.violated(invariant, who, text);
         }
+    }
+
+    fn wrong_in(&self, region: &Region, result: Result<(), Wrong>) {
+        self.wrong_if(result.map_err(|(invariant, who, text)| {
+            let (id, tick) = (region.id(), region.current_tick());
+            (invariant, who, format!("region {id} in tick {tick}: {text}"))
+        }));
     }
 
     fn acted(&self, process: (Host, u64), region: &Region) {

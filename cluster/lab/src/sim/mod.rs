@@ -42,7 +42,7 @@ mod written;
 
 use std::panic::resume_unwind;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use purview::clock;
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub hash: u64,
     pub steps: u64,
     pub virtual_time: Duration,
-    /// The CPU time of the run, or the elapsed time where the system does not report it.
+    /// The CPU time of the run.
     pub core_time: Duration,
     pub frames: u64,
     pub inputs: u64,
@@ -99,7 +99,7 @@ pub fn simulate(options: &Options) -> anyhow::Result<Outcome> {
 pub fn simulate_by(options: &Options, recorded: Option<&[Storm]>) -> anyhow::Result<Outcome> {
     let runtime = virtual_clock::runtime().context("cannot start a runtime for the simulation")?;
     let hold = clock::Hold::new();
-    let (began, had) = (Instant::now(), thread_cpu());
+    let had = thread_cpu();
     mutants::set(options.mutant);
     let tasks = Rc::new(LocalSet::new());
     // In a task of its own: a `LocalSet` polls the future of `run_until` again whenever any of its tasks has work.
@@ -110,8 +110,7 @@ pub fn simulate_by(options: &Options, recorded: Option<&[Storm]>) -> anyhow::Res
     drop((tasks, hold));
     mutants::set(None);
     let mut outcome = outcome.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
-    let has = thread_cpu().zip(had).map(|(now, then)| now.saturating_sub(then));
-    outcome.core_time = has.unwrap_or_else(|| began.elapsed());
+    outcome.core_time = thread_cpu().saturating_sub(had);
     Ok(outcome)
 }
 

@@ -64,16 +64,14 @@ impl Delays {
     }
 }
 
-pub(super) struct Visit {
-    pub(super) sender: Sender,
-    pub(super) receiver: Receiver,
-}
+/// An end of a connection.
+pub(super) type End = (Sender, Receiver);
 
 #[derive(Default)]
 struct HostState {
     stopped: bool,
     peers: Option<UnboundedSender<Offer>>,
-    clients: Option<UnboundedSender<Visit>>,
+    clients: Option<UnboundedSender<End>>,
 }
 
 struct State {
@@ -158,7 +156,7 @@ impl Net {
         &self,
         host: Host,
         peers: UnboundedSender<Offer>,
-        clients: UnboundedSender<Visit>,
+        clients: UnboundedSender<End>,
     ) {
         let mut state = self.state();
         let there = state.hosts.entry(host).or_default();
@@ -243,7 +241,7 @@ impl Net {
         !self.state().is_cut(from, to)
     }
 
-    fn wire(&self, from: Host, to: Host, watched: bool) -> [(Sender, Receiver); 2] {
+    fn wire(&self, from: Host, to: Host, watched: bool) -> [End; 2] {
         let wire = {
             let mut state = self.state();
             let wire = Arc::new(Wire::new([from, to], watched, state.passes_not([from, to])));
@@ -263,15 +261,14 @@ impl Net {
     }
 
     /// Connects a client to the process on a host; `None` if no process listens there.
-    pub async fn visit(&self, from: Host, to: Host) -> Option<(Sender, Receiver)> {
+    pub async fn visit(&self, from: Host, to: Host) -> Option<End> {
         if !self.trip(from, to).await {
             sleep(CONNECT).await;
             return None;
         }
         let clients = self.state().hosts.get(&to).and_then(|host| host.clients.clone())?;
         let [(sender, receiver), there] = self.wire(from, to, false);
-        let (visitor, receives) = there;
-        clients.send(Visit { sender: visitor, receiver: receives }).ok()?;
+        clients.send(there).ok()?;
         self.trip(to, from).await.then_some((sender, receiver))
     }
 }

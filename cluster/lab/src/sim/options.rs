@@ -8,6 +8,7 @@ use purview_demo::flags::time;
 use toml::Value;
 
 use super::faults::Faults;
+use crate::args::name;
 
 /// The time between two inputs of a client.
 pub(super) const STEP: Duration = Duration::from_millis(200);
@@ -207,10 +208,9 @@ impl Options {
             ("npcs", self.npcs),
         ];
         keys.extend(flags.into_iter().filter(|(_, on)| *on).map(|(key, on)| (key, on.into())));
-        let logic = self.logic.as_ref().and_then(ValueEnum::to_possible_value);
         let some = [
             ("cap", self.view_cap.map(number)),
-            ("logic", logic.map(|logic| logic.get_name().into())),
+            ("logic", self.logic.map(|logic| name(&logic).into())),
             ("beat_ms", self.beat.map(|beat| Value::Integer(beat.as_millis() as i64))),
             ("only_faults", self.only.faults.as_ref().map(numbers)),
             ("only_players", self.only.players.as_ref().map(numbers)),

@@ -16,7 +16,7 @@ use purview::scene::{EntityId, SceneId, SubjectHash};
 use purview::wire::CloseCode;
 use purview::wire::client::Joined;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Instant, sleep};
 
@@ -37,7 +37,7 @@ use super::Logic;
 use super::heralds::Heralds;
 use super::journal::{Journal, What};
 use super::judge::{Eye, Floor, Judge, WatchedGame, claims_of};
-use super::network::{Host, Net, Port, Receiver, Sender, Silent, Visit, address};
+use super::network::{End, Host, Net, Port, Receiver, Sender, Silent, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
 use super::workers::{self, Workers};
@@ -80,8 +80,6 @@ enum RunState {
 
 struct Control {
     run_state: Mutex<(RunState, Option<Waker>)>,
-    /// Asks the process to shut down.
-    asked: Notify,
 }
 
 impl Control {
@@ -169,10 +167,7 @@ impl Process {
         ground.net.listen(host, tell_peers, tell_clients);
         ground.journal.note(What::Begins(host, life));
         let way = Arc::new(LeaseWay::to(&ground.store, seed));
-        let control = Arc::new(Control {
-            run_state: Mutex::new((RunState::Runs, None)),
-            asked: Notify::new(),
-        });
+        let control = Arc::new(Control { run_state: Mutex::new((RunState::Runs, None)) });
         let closed = AtomicBool::new(false);
         let (judge, player_us) = (ground.judge.clone(), ground.player_us);
         let eye = Arc::new(Eye { judge, process: (host, life), closed, player_us });
@@ -204,7 +199,7 @@ impl Process {
             config.cluster.node = name(host, life);
             let node = ClusterProcess::simulate(&config, roles, leases, checkpoints, simulated);
             let why = match node.await {
-                Ok((node, listener)) => live(node, listener, clients, tell, &ended).await,
+                Ok((node, listener)) => live(node, listener, clients, tell).await,
                 Err(_) => {
                     // As a supervisor does: another attempt, a little later.
                     sleep(Duration::from_millis(500)).await;
@@ -272,10 +267,6 @@ impl Process {
         self.way.mend();
         self.memory.mend();
     }
-
-    pub fn ask_to_end(&self) {
-        self.control.asked.notify_one();
-    }
 }
 
 /// What waits for a worker at most, KiB, by the process: often so little that it overflows when a worker is silent.
@@ -308,9 +299,8 @@ fn game(
 async fn live(
     node: ClusterProcess,
     listener: Option<TestListener>,
-    mut clients: UnboundedReceiver<Visit>,
+    mut clients: UnboundedReceiver<End>,
     tell: watch::Sender<Option<Reach>>,
-    control: &Control,
 ) -> &'static str {
     let reach = Reach {
         orders: node.orders().clone(),
@@ -327,11 +317,11 @@ async fn live(
                     () = listener.stopped() => return,
                     visit = clients.recv() => visit,
                 };
-                let Some(Visit { sender, receiver }) = visit else { return };
+                let Some((sender, receiver)) = visit else { return };
                 let listener = listener.clone();
                 spawn_local(async move {
-                    let (mut receives, mut says) = (Listens(receiver), Says(sender));
-                    listener.serve(&mut receives, &mut says).await;
+                    let (mut receiver, mut sender) = (receiver, sender);
+                    listener.serve(&mut receiver, &mut sender).await;
                 });
             }
         });
@@ -343,30 +333,25 @@ async fn live(
             sleep(Duration::from_millis(1)).await;
             return "its lease is lost";
         }
-        () = control.asked.notified() => "asked to shut down",
         () = node.drained() => "drained",
     };
     node.stop().await;
     why
 }
 
-struct Listens(Receiver);
-
-impl Inbound for Listens {
+impl Inbound for Receiver {
     async fn receive(&mut self) -> SocketEvent {
-        self.0.recv().await.map_or(SocketEvent::End, SocketEvent::Message)
+        self.recv().await.map_or(SocketEvent::End, SocketEvent::Message)
     }
 }
 
-struct Says(Sender);
-
-impl Outbound for Says {
+impl Outbound for Sender {
     fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
-        self.0.say_now(message).map_err(|Silent| Broken)
+        self.say_now(message).map_err(|Silent| Broken)
     }
 
     async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
-        self.0.send(message).await.map_err(|Silent| Broken)
+        self.send(message).await.map_err(|Silent| Broken)
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {

@@ -77,9 +77,17 @@ impl Member {
     }
 }
 
-struct Engine {
-    secure: bool,
-    etcds: usize,
+/// How the stores of a cluster run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stores {
+    /// With new certificates: all traffic of the cluster uses mutual TLS.
+    pub secure: bool,
+    /// The members of the etcd. Several survive the loss of a minority.
+    pub etcds: usize,
+}
+
+impl Stores {
+    pub const PLAIN: Stores = Stores { secure: false, etcds: 1 };
 }
 
 pub struct LocalCluster {
@@ -173,28 +181,7 @@ impl LocalCluster {
         parts: Parts,
         say: &mut dyn FnMut(String),
     ) -> anyhow::Result<LocalCluster> {
-        LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds: 1 }, say)
-    }
-
-    /// As [`LocalCluster::start`], with an etcd of several members, which survives the loss of a minority.
-    pub fn start_with_etcds(
-        program: &Path,
-        config: &Config,
-        parts: Parts,
-        etcds: usize,
-        say: &mut dyn FnMut(String),
-    ) -> anyhow::Result<LocalCluster> {
-        LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds }, say)
-    }
-
-    /// As [`LocalCluster::start`], with new certificates: all traffic uses mutual TLS.
-    pub fn start_secure(
-        program: &Path,
-        config: &Config,
-        parts: Parts,
-        say: &mut dyn FnMut(String),
-    ) -> anyhow::Result<LocalCluster> {
-        LocalCluster::start_as(program, config, parts, Engine { secure: true, etcds: 1 }, say)
+        LocalCluster::start_on(Stores::PLAIN, program, config, parts, say)
     }
 
     /// As [`LocalCluster::start`], but all processes start in an order by `seed`, and both stores later than all of them.
@@ -206,8 +193,8 @@ impl LocalCluster {
         seed: u64,
         meanwhile: &mut dyn FnMut(&LocalCluster, &str),
     ) -> anyhow::Result<LocalCluster> {
-        let engine = Engine { secure: false, etcds: 1 };
-        let mut cluster = LocalCluster::without_members(program, config, engine, &mut |_| {})?;
+        let (stores, say) = (Stores::PLAIN, &mut |_| {});
+        let mut cluster = LocalCluster::without_members(program, config, stores, say)?;
         // They have chosen their ports, and hold nothing yet.
         cluster.etcd().stop();
         cluster.postgres.stop();
@@ -224,14 +211,15 @@ impl LocalCluster {
         Ok(cluster)
     }
 
-    fn start_as(
+    /// As [`LocalCluster::start`], on such stores.
+    pub fn start_on(
+        stores: Stores,
         program: &Path,
         config: &Config,
         parts: Parts,
-        engine: Engine,
         say: &mut dyn FnMut(String),
     ) -> anyhow::Result<LocalCluster> {
-        let mut cluster = LocalCluster::without_members(program, config, engine, say)?;
+        let mut cluster = LocalCluster::without_members(program, config, stores, say)?;
         for member in members(parts) {
             let begun = cluster.begin(member)?;
             say(format!("{:<10} process {}", begun.name, begun.pid()));
@@ -244,18 +232,18 @@ impl LocalCluster {
     fn without_members(
         program: &Path,
         config: &Config,
-        engine: Engine,
+        stores: Stores,
         say: &mut dyn FnMut(String),
     ) -> anyhow::Result<LocalCluster> {
         let folder = tempfile::Builder::new().prefix("purview-cluster-").tempdir();
         let folder = folder.context("a temporary directory")?;
-        let certificates = engine.secure.then(|| folder.path().join("certificates"));
+        let certificates = stores.secure.then(|| folder.path().join("certificates"));
         if let Some(folder) = &certificates {
             let (cluster, hosts, days) = (&*config.cluster.name, &hosts()[..], CERTIFICATES_DAYS);
             make_all(folder, &Order { cluster, processes: &[], hosts, days })?;
             say(format!("certificates in {}", folder.display()));
         }
-        let (etcds, postgres) = start_stores(certificates.as_deref(), engine.etcds, say)?;
+        let (etcds, postgres) = start_stores(certificates.as_deref(), stores.etcds, say)?;
         let mut config = config.clone();
         config.cluster.postgres = postgres.address();
         config.cluster.postgres_password_file = Some(postgres.password_file());

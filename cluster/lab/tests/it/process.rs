@@ -9,7 +9,6 @@ pub fn lab(args: &[&str]) -> Command {
     command
 }
 
-/// The words of a command line.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }

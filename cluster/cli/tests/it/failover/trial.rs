@@ -7,7 +7,7 @@ use std::time::Instant;
 use purview::scene::Plane;
 use purview::wire::client::Join;
 use purview_client::{Client, Event, join_at};
-use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
 use purview_server::config::Config;
 
 use crate::ctl::survey;
@@ -72,7 +72,8 @@ pub fn cluster(address: IpAddr, nodes: u16, (groups, etcds): (u16, usize)) -> Lo
     let mut config = config(groups);
     config.cluster.listen.set_ip(address);
     config.cluster.insecure = true;
-    LocalCluster::start_with_etcds(program, &config, parts, etcds, &mut |_| {}).unwrap()
+    let stores = Stores { etcds, ..Stores::PLAIN };
+    LocalCluster::start_on(stores, program, &config, parts, &mut |_| {}).unwrap()
 }
 
 /// Waits until a node of a cluster owns so many regions.

@@ -32,16 +32,11 @@ pub enum Policy {
     Proposed,
 }
 
-/// What has happened.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Tally {
-    /// Moves of regions.
     pub moves: u32,
-    /// Splits of regions.
     pub splits: u32,
-    /// Borders that were shifted.
     pub shifts: u32,
-    /// Merges of regions.
     pub merges: u32,
     /// Moves to a node that the region had left less than 180 s before.
     pub returns: u32,

@@ -18,7 +18,6 @@ const GHOST: f64 = 0.7;
 /// A player with nobody in range, microseconds per tick.
 const PLAYER_US: f64 = 8.6;
 
-/// A tick, microseconds.
 pub(super) const TICK_US: f64 = 100_000.0;
 
 /// Sums over all rectangles of patches that begin at the map's corner.
@@ -35,7 +34,6 @@ pub(super) struct Field {
     weights: Sums,
 }
 
-/// A rectangle of patches.
 type Patches = [i32; 4];
 
 impl Sums {
@@ -102,7 +100,6 @@ impl Field {
         own + GHOST * (self.weight(patches(plot, REACH)) - own)
     }
 
-    /// The players of a region.
     pub(super) fn players_of(&self, plot: &Plot) -> f64 {
         self.players(patches(plot, 0))
     }

@@ -11,8 +11,7 @@ use serde::Serialize;
 
 use super::cluster::{grid, scene};
 use super::field::{Field, LAND, TICK_US};
-use super::percentile;
-use super::world::gauss;
+use crate::bench::percentile;
 use crate::rng::Rng;
 
 /// Regions and lands of each scene: 40 x 25 regions of 4 x 4 lands.
@@ -29,14 +28,11 @@ const RUN_S: u64 = 180;
 /// A region with less than this share of a tick reports no lands.
 const COARSE: f64 = 0.02;
 
-/// The large case.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Large {
-    /// Nodes.
     pub nodes: u64,
     /// Regions at the start and at the end.
     pub regions: [usize; 2],
-    /// Players.
     pub players: usize,
     /// The mean load of a node, share of its capacity.
     pub mean: f64,
@@ -54,7 +50,6 @@ pub struct Large {
     pub plan_bytes: usize,
 }
 
-/// A world of several scenes.
 struct Paper {
     input: Input,
     fields: Vec<Field>,
@@ -93,7 +88,7 @@ fn crowds(players: usize, rng: &mut Rng) -> Field {
         let crowd = left.min(20 + rng.below(800));
         let (x, z) = (rng.unit() * f64::from(wide), rng.unit() * f64::from(deep));
         let sigma = 1.0 + 5.0 * rng.unit();
-        (0..crowd).for_each(|_| put(x + sigma * gauss(rng), z + sigma * gauss(rng)));
+        (0..crowd).for_each(|_| put(x + sigma * rng.normal(), z + sigma * rng.normal()));
         left -= crowd;
     }
     (players / 2..players)
@@ -102,7 +97,6 @@ fn crowds(players: usize, rng: &mut Rng) -> Field {
 }
 
 impl Paper {
-    /// The regions of a scene report.
     fn report(&mut self, scene: usize) {
         let plots = &self.input.scenes[scene].layout.plots;
         for plot in plots {
@@ -152,7 +146,6 @@ impl Paper {
     }
 }
 
-/// Runs the large case.
 pub(super) fn large(nodes: u64) -> Large {
     let mut rng = Rng::new(1);
     let mut paper = paper(nodes, &mut rng);

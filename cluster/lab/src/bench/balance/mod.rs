@@ -9,10 +9,11 @@ mod world;
 
 use std::fmt;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
-use super::Shown;
+use super::{Shown, percentile};
+use crate::args::name;
 use cluster::Cluster;
 pub use cluster::{Policy, Tally};
 pub use large::Large;
@@ -57,14 +58,10 @@ pub struct BenchBalanceArgs {
     pub large: u64,
 }
 
-/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct BalanceRow {
-    /// What the players did.
     pub scenario: Scenario,
-    /// What was done about loads.
     pub policy: Policy,
-    /// The seed.
     pub seed: u64,
     /// The busiest node by the mean node, 95th percentile over time.
     pub busiest_by_mean: f64,
@@ -76,16 +73,12 @@ pub struct BalanceRow {
     pub cpu: f64,
     /// The greatest number of regions.
     pub regions: usize,
-    /// Most moves in a minute.
     pub moves_in_a_minute: usize,
-    /// What was done.
     pub tally: Tally,
 }
 
-/// The results.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct BalanceBench {
-    /// Runs.
     pub rows: Vec<BalanceRow>,
     /// Small maps against the best that is possible.
     pub small: Vec<Small>,
@@ -114,7 +107,6 @@ pub fn bench_balance(args: &BenchBalanceArgs) -> BalanceBench {
     bench
 }
 
-/// A run.
 fn run(scenario: Scenario, policy: Policy, players: usize, seed: u64) -> BalanceRow {
     let mut world = World::new(scenario, players, LANDS, seed);
     let mut cluster = Cluster::new(policy, 4, LANDS / 4, 4, seed + 99);
@@ -151,13 +143,6 @@ fn run(scenario: Scenario, policy: Policy, players: usize, seed: u64) -> Balance
     }
 }
 
-/// The value below which a share of the values are; 0 of none.
-fn percentile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let at = (values.len().saturating_sub(1) as f64 * share).round() as usize;
-    values.get(at).copied().unwrap_or(0.0)
-}
-
 impl fmt::Display for BalanceRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tally = &self.tally;
@@ -181,11 +166,6 @@ impl fmt::Display for BalanceRow {
             tally.handed
         )
     }
-}
-
-/// As it is named on the command line.
-fn name(of: &impl ValueEnum) -> String {
-    of.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 impl BalanceBench {

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::cluster::{Cluster, Policy};
 use super::field::{Field, LAND};
-use super::name;
-use super::world::gauss;
+use crate::args::name;
 use crate::rng::Rng;
 
 /// Lands along the side of the map; nodes; the greatest number of regions.
@@ -23,9 +22,7 @@ const SETTLES_S: u64 = 600;
 /// A policy against the optimum, over all small maps.
 #[derive(Debug, Clone, Serialize)]
 pub struct Small {
-    /// The policy.
     pub policy: Policy,
-    /// The maps.
     pub maps: u64,
     /// The busiest node's load by the optimum's: mean and greatest.
     pub by_optimum: [f64; 2],
@@ -42,8 +39,8 @@ fn field(seed: u64) -> Field {
         let middle = [rng.unit(), rng.unit()].map(|v| v * f64::from(side));
         let sigma = 1.0 + 3.0 * rng.unit();
         for _ in 0..200 + rng.below(700) {
-            let at = middle
-                .map(|v| (v + sigma * gauss(&mut rng)).clamp(0.0, f64::from(side - 1)) as i32);
+            let at =
+                middle.map(|v| (v + sigma * rng.normal()).clamp(0.0, f64::from(side - 1)) as i32);
             players[(at[1] * side + at[0]) as usize] += 1;
         }
     }

@@ -33,7 +33,6 @@ pub enum Scenario {
     TwoCrowds,
 }
 
-/// A player.
 #[derive(Debug, Clone)]
 struct Walker {
     at: [f64; 2],
@@ -44,7 +43,6 @@ struct Walker {
     kind: f64,
 }
 
-/// Players on a map.
 #[derive(Debug)]
 pub(super) struct World {
     scenario: Scenario,
@@ -60,7 +58,7 @@ impl World {
         let side = f64::from(lands * LAND) * PATCH_M;
         let walker = |_| {
             let home = [rng.unit() * side, rng.unit() * side];
-            let off = [gauss(&mut rng), gauss(&mut rng)];
+            let off = [rng.normal(), rng.normal()];
             let mut walker = Walker { at: home, home, off, kind: rng.unit() };
             if scenario == Scenario::LoginWave && walker.kind < LOG_IN {
                 walker.at = walker.town(side).map(|v| v.clamp(0.0, side - 1.0));
@@ -140,10 +138,4 @@ fn target(scenario: Scenario, walker: &Walker, side: f64, t: f64) -> Option<[f64
         }
         _ => walker.home,
     })
-}
-
-/// A number of a normal distribution.
-pub(super) fn gauss(rng: &mut Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
-    radius * (rng.unit() * TAU).cos()
 }

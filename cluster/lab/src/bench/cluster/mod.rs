@@ -7,12 +7,11 @@ mod walkers;
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::Shown;
+use super::{Shown, one_thread, percentile};
 use crate::testbed::local_cluster::{LocalCluster, Parts};
 use crate::testbed::program;
 use crate::usage::children_cpu_s;
@@ -69,13 +68,9 @@ struct Pauses {
 }
 
 impl Pauses {
-    fn of(what: &'static str, events: usize, mut all: Vec<Duration>) -> Pauses {
-        all.sort_unstable();
-        let at = |share: f64| {
-            let pause = all.get((all.len().saturating_sub(1) as f64 * share).round() as usize);
-            pause.map_or(0.0, |pause| pause.as_secs_f64() * 1e3)
-        };
-        let (p50_ms, p99_ms, max_ms) = (at(0.5), at(0.99), at(1.0));
+    fn of(what: &'static str, events: usize, all: Vec<Duration>) -> Pauses {
+        let ms: Vec<f64> = all.iter().map(|pause| pause.as_secs_f64() * 1e3).collect();
+        let [p50_ms, p99_ms, max_ms] = [0.5, 0.99, 1.0].map(|share| percentile(ms.clone(), share));
         Pauses { what, events, measured: all.len(), p50_ms, p99_ms, max_ms }
     }
 }
@@ -176,9 +171,7 @@ impl fmt::Display for ClusterBench {
 }
 
 pub fn bench_cluster(args: &BenchClusterArgs) -> anyhow::Result<ClusterBench> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.context("cannot start a runtime for the players")?;
+    let runtime = one_thread()?;
     if !args.cost {
         return ordeal::run(args, &runtime);
     }

@@ -1,5 +1,6 @@
 //! A region with all players migrates, and its node shuts down, crashes, falls silent, and is cut off.
 
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -106,7 +107,7 @@ impl<'a> Ordeal<'a> {
         let at_borders = AtBorders::default();
         let ordeal =
             Ordeal { runtime, cluster, walkers, nodes, console, unacknowledged, at_borders };
-        ordeal.pause(Duration::from_secs(3));
+        sleep(Duration::from_secs(3));
         Ok(ordeal)
     }
 
@@ -123,10 +124,6 @@ impl<'a> Ordeal<'a> {
         }
     }
 
-    fn pause(&self, length: Duration) {
-        std::thread::sleep(length);
-    }
-
     fn events(
         &mut self,
         what: &'static str,
@@ -137,9 +134,9 @@ impl<'a> Ordeal<'a> {
         for i in 1..=count {
             eprintln!("bench: {what}, {i} of {count}");
             self.walkers.forget();
-            self.pause(Duration::from_millis(300));
+            sleep(Duration::from_millis(300));
             let (from, to) = event(self)?;
-            self.pause(Duration::from_millis(500));
+            sleep(Duration::from_millis(500));
             all.extend(self.walkers.longest(from, to).into_iter().map(|d| d.saturating_sub(TICK)));
         }
         let unacknowledged = self.walkers.rest(Duration::from_secs(10));
@@ -152,7 +149,7 @@ impl<'a> Ordeal<'a> {
 
     fn lasts(&mut self, length: Duration) -> anyhow::Result<(Instant, Instant)> {
         let from = Instant::now();
-        self.pause(length);
+        sleep(length);
         Ok((from, Instant::now()))
     }
 
@@ -165,16 +162,16 @@ impl<'a> Ordeal<'a> {
         }
         eprintln!("bench: all players walk across a border between two nodes");
         self.walkers.go(OVER);
-        self.pause(Duration::from_secs(2));
+        sleep(Duration::from_secs(2));
         self.walkers.forget();
         let before = self.counted()?;
         let from = Instant::now();
-        self.pause(Duration::from_secs(seconds));
+        sleep(Duration::from_secs(seconds));
         self.at_borders = self.counted()?.since(before);
         let within = TICK * 4;
         let all: Vec<_> = self.walkers.at_crossings(from, within);
         self.walkers.go(INSIDE);
-        self.pause(Duration::from_secs(2));
+        sleep(Duration::from_secs(2));
         self.unacknowledged += self.walkers.rest(Duration::from_secs(10));
         let events = all.len();
         let all = all.into_iter().map(|d| d.saturating_sub(TICK)).collect();
@@ -222,7 +219,7 @@ impl<'a> Ordeal<'a> {
             if begin.elapsed() > PATIENCE {
                 bail!("timed out waiting for {what}; last warnings:\n{}", self.warnings());
             }
-            self.pause(Duration::from_millis(20));
+            sleep(Duration::from_millis(20));
         }
         Ok(())
     }
@@ -270,7 +267,7 @@ impl<'a> Ordeal<'a> {
     fn drain(&mut self) -> anyhow::Result<(Instant, Instant)> {
         self.add_node()?;
         // The new node may receive a region before the players' region.
-        self.pause(Duration::from_secs(2));
+        sleep(Duration::from_secs(2));
         let node = self.node()?.name.clone();
         let from = Instant::now();
         self.order("/api/cluster/drain", &DrainOrder { node: node.clone() })?;
@@ -279,27 +276,26 @@ impl<'a> Ordeal<'a> {
     }
 
     fn kill(&mut self) -> anyhow::Result<(Instant, Instant)> {
-        self.add_node()?;
-        self.pause(Duration::from_secs(3));
-        let (old, from) = {
-            let node = self.node()?;
-            let from = Instant::now();
-            node.kill();
-            (node.name.clone(), from)
-        };
-        self.is_taken_over(&old)?;
+        let (_, from) = self.fail(Member::kill)?;
         Ok((from, Instant::now() + TICK * 10))
     }
 
-    fn silence(&mut self) -> anyhow::Result<(Instant, Instant)> {
+    /// A node comes, the region's node fails, and another node takes the region over. Gives the name of the failed
+    /// node, and when it failed.
+    fn fail(&mut self, fails: fn(&Member)) -> anyhow::Result<(String, Instant)> {
         self.add_node()?;
-        self.pause(Duration::from_secs(3));
-        let old = self.node()?.name.clone();
-        let from = Instant::now();
-        self.node()?.pause();
+        sleep(Duration::from_secs(3));
+        let node = self.node()?;
+        let (old, from) = (node.name.clone(), Instant::now());
+        fails(node);
         self.is_taken_over(&old)?;
+        Ok((old, from))
+    }
+
+    fn silence(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        let (old, from) = self.fail(Member::pause)?;
         let to = Instant::now() + TICK * 10;
-        self.pause(Duration::from_secs(2));
+        sleep(Duration::from_secs(2));
         // The node notices that its lease is gone, and ends.
         let silent = self.cluster.nodes().iter().find(|node| node.name == old);
         silent.context("the suspended node is gone")?.resume();
@@ -323,21 +319,21 @@ impl<'a> Ordeal<'a> {
         }
         let name = self.cluster.nodes().last().context("no node was started")?.name.clone();
         // The node may receive the region without an order.
-        self.pause(Duration::from_secs(3));
+        sleep(Duration::from_secs(3));
         if self.owner()?.as_ref() != Some(&name) {
             self.relocate_to(name.clone())?;
-            self.pause(Duration::from_secs(1));
+            sleep(Duration::from_secs(1));
         }
         let from = Instant::now();
         namespace.cut(cut)?;
         if cut == Cut::Peers {
-            self.pause(Duration::from_secs(2));
+            sleep(Duration::from_secs(2));
             namespace.mend(cut)?;
             return Ok((from, Instant::now() + TICK * 10));
         }
         self.is_taken_over(&name)?;
         let to = Instant::now() + TICK * 10;
-        self.pause(Duration::from_secs(2));
+        sleep(Duration::from_secs(2));
         namespace.mend(cut)?;
         // The node notices that its lease is gone, and ends.
         let ended =
@@ -348,7 +344,7 @@ impl<'a> Ordeal<'a> {
 
     fn is_taken_over(&self, old: &str) -> anyhow::Result<()> {
         self.wait_for("another owner", |o| Ok(o.owner()?.is_some_and(|owner| owner != old)))?;
-        self.pause(Duration::from_secs(1));
+        sleep(Duration::from_secs(1));
         Ok(())
     }
 }

@@ -1,8 +1,7 @@
 //! As a service: a process of its own, over gRPC on loopback, one stream.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -16,7 +15,8 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::crowd::{Crowd, Density};
-use crate::bench::cpu_us_of_process;
+use crate::bench::{cpu_us_of_process, one_thread};
+use crate::testbed::program::Spawned;
 use crate::usage::Cpu;
 
 const ENTITIES: usize = 10_000;
@@ -36,41 +36,31 @@ pub struct ServiceRow {
 }
 
 struct Service {
-    child: Child,
+    process: Spawned,
     url: String,
 }
 
 impl Service {
     fn start(program: &Path) -> anyhow::Result<Service> {
         let mut command = Command::new(program);
-        command.args(["interest", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
-        let mut child = command.spawn().context("the service cannot be started")?;
-        let out = child.stdout.take().context("the service has no output")?;
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
+        command.args(["interest", "--listen", "127.0.0.1:0"]);
+        let started = Spawned::with_line(&mut command);
+        let (process, line) = started.context("the service cannot be started")?;
         let json = line.strip_prefix("ready ").context("the service does not start")?;
         let ready: Ready = serde_json::from_str(json)?;
         let url = format!("http://{}", ready.listen.context("the service has no address")?);
-        Ok(Service { child, url })
+        Ok(Service { process, url })
     }
 
     fn cpu_s(&self) -> anyhow::Result<f64> {
-        Ok(Cpu::of(self.child.id()).context("the CPU time of the service is unknown")?.total_s())
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // It may have ended.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        Ok(Cpu::of(self.process.0.id())
+            .context("the CPU time of the service is unknown")?
+            .total_s())
     }
 }
 
 pub fn all(program: &Path, length: Duration) -> anyhow::Result<Vec<ServiceRow>> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.context("cannot start a runtime")?;
+    let runtime = one_thread()?;
     let mut crowd = Crowd::new(ENTITIES, Density::Even(60));
     let walk = crowd.walk(120);
     let mut rows = Vec::new();

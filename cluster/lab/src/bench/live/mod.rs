@@ -8,7 +8,7 @@
 
 mod result;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -22,6 +22,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use self::result::{BotsReport, Usage};
 use crate::args::positive;
+use crate::testbed::program::Spawned;
 
 pub use self::result::LiveBench;
 
@@ -131,11 +132,11 @@ pub fn bench_live(args: &BenchLiveArgs) -> anyhow::Result<LiveBench> {
         Carrier::Tcp => reach.tcp_url(),
     };
     let mut bots = Bots::start(args, &url.context("the server has no listener")?, &token)?;
-    let bots_id = bots.process.id();
+    let bots_id = bots.process.0.id();
     pin(bots_id, &bot_cores)?;
     let until = Instant::now() + args.joining();
     while Usage::of(reach, bots_id)?.players < u64::from(args.players) {
-        let ended = bots.process.try_wait()?;
+        let ended = bots.process.0.try_wait()?;
         anyhow::ensure!(ended.is_none(), "the bots have ended before all had joined");
         anyhow::ensure!(Instant::now() < until, "not all bots have joined in {:?}", args.joining());
         std::thread::sleep(Duration::from_millis(200));
@@ -148,17 +149,10 @@ pub fn bench_live(args: &BenchLiveArgs) -> anyhow::Result<LiveBench> {
     Ok(LiveBench::of(args, &before, &after, bots.report()?))
 }
 
-/// The process of the bots. Dropping it ends the process.
+/// The process of the bots, and the folder of their token.
 struct Bots {
-    process: Child,
+    process: Spawned,
     _folder: tempfile::TempDir,
-}
-
-impl Drop for Bots {
-    fn drop(&mut self) {
-        // Either fails when it has ended already.
-        let _ended = self.process.kill().and_then(|()| self.process.wait());
-    }
 }
 
 impl Bots {
@@ -174,15 +168,15 @@ impl Bots {
         // They play as long as all of this may take.
         let length = args.joining().as_secs() + args.warm_up + args.seconds + 2;
         command.args(["--for", &format!("{length}s")]);
-        let process = command.spawn().context("cannot start the bots")?;
+        let process = Spawned(command.spawn().context("cannot start the bots")?);
         Ok(Bots { process, _folder: folder })
     }
 
     /// Waits for the bots' end and reads what they report.
     fn report(&mut self) -> anyhow::Result<BotsReport> {
-        let stdout = self.process.stdout.take().context("the bots' report was taken already")?;
+        let stdout = self.process.0.stdout.take().context("the bots' report was taken already")?;
         let text = std::io::read_to_string(stdout)?;
-        self.process.wait()?;
+        self.process.0.wait()?;
         let line = text.lines().last().context("the bots have reported nothing")?;
         serde_json::from_str(line).with_context(|| format!("no report of the bots: {line:?}"))
     }

@@ -9,15 +9,13 @@ use std::fmt;
 use anyhow::bail;
 use clap::Args;
 use purview::scene::messages::{Command, Order};
-use purview::scene::{EntityId, Facing, Kind};
+use purview::scene::{EntityId, Facing};
 use serde::Serialize;
 
 use self::world::{HERE, THERE, World};
+use super::npcs::NPC;
 use super::regions::spawn;
 use super::{Shown, cpu_us};
-
-/// The kind `npc` of a scene that names no kinds.
-const NPC: Kind = Kind(1);
 
 /// The mean number of other players in range of a player.
 const DENSITY: f64 = 60.0;
@@ -86,7 +84,7 @@ fn measured(act: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<Took> {
 
 /// A world in which processes have spoken, long ago by now.
 fn world(players: usize, density: f64) -> anyhow::Result<World> {
-    let mut world = World::new(players, density, 1)?;
+    let mut world = World::side_by_side(players, density, 1)?;
     world.step();
     world.let_processes_speak(SENDERS);
     (0..BEFORE_TICKS).for_each(|_| world.step());

@@ -1,13 +1,12 @@
 //! Two regions of a scene and the sessions of their players.
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use purview::scene::messages::{
-    Asker, Command, CommandId, Destination, FIRST_SESSION, GroupMessage, Input, MessageId, Notice,
-    Order, Presented, Recipients,
+    Command, Destination, FIRST_SESSION, GroupMessage, Input, MessageId, Notice, Order, Presented,
+    Recipients,
 };
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::views::NamedBond;
@@ -18,7 +17,7 @@ use purview::scene::{
 
 use crate::bench::crowd::Crowd;
 use crate::bench::density::side_of;
-use crate::bench::regions::{LAND_CM, Regions, Sessions, scene, spawn};
+use crate::bench::regions::{LAND_CM, Regions, Sessions, commanded, scene, spawn};
 
 pub(super) const HERE: RegionId = RegionId(0);
 
@@ -36,11 +35,13 @@ struct Known {
     inputs: Seq,
 }
 
-#[derive(Default)]
 pub(super) struct Players {
     all: BTreeMap<u64, Known>,
     /// Whether each session sends an input for every route that it is told.
     pub(super) answers: bool,
+    /// Where they stand, in a region of this width.
+    places: Crowd,
+    width_cm: i32,
 }
 
 impl Sessions for Players {
@@ -88,29 +89,11 @@ fn presented(id: u64, known: &Known) -> Input {
     }))
 }
 
-pub(super) struct World {
-    regions: Regions<Players>,
-    width_cm: i32,
-    crowd: Crowd,
-}
-
-impl Deref for World {
-    type Target = Regions<Players>;
-
-    fn deref(&self) -> &Regions<Players> {
-        &self.regions
-    }
-}
-
-impl DerefMut for World {
-    fn deref_mut(&mut self) -> &mut Regions<Players> {
-        &mut self.regions
-    }
-}
+pub(super) type World = Regions<Players>;
 
 impl World {
     /// Two regions side by side, each with room for so many players.
-    pub(super) fn new(players: usize, density: f64, seed: u64) -> anyhow::Result<World> {
+    pub(super) fn side_by_side(players: usize, density: f64, seed: u64) -> anyhow::Result<World> {
         let side = side_of(players as f64, density, Visibility::Patches);
         let lands = (side / f64::from(LAND_CM)).ceil().max(1.0) as i32;
         let width_cm = lands.saturating_mul(LAND_CM);
@@ -125,14 +108,15 @@ impl World {
             spawn_z_cm: 0,
             ..SceneSpec::default()
         };
-        let regions = Regions::new(scene(spec)?, Players::default())?;
-        Ok(World { regions, width_cm, crowd: Crowd::new(2 * players, side, 0.0, seed) })
+        let places = Crowd::new(2 * players, side, 0.0, seed);
+        let players = Players { all: BTreeMap::new(), answers: false, places, width_cm };
+        Regions::new(scene(spec)?, players)
     }
 
     /// The place of the `i`th of a region's players, which stand.
     pub(super) fn place(&self, region: RegionId, i: usize) -> Pos {
-        let pos = self.crowd.pos(i);
-        let x = if region == HERE { pos.x } else { 2 * self.width_cm - 1 - pos.x };
+        let pos = self.sessions.places.pos(i);
+        let x = if region == HERE { pos.x } else { 2 * self.sessions.width_cm - 1 - pos.x };
         Pos { x, ..pos }
     }
 
@@ -159,8 +143,7 @@ impl World {
 
     /// The game's logic gives a command.
     pub(super) fn command(&mut self, to: RegionId, command: Command) {
-        let id = CommandId { from: Asker::Process(0), number: 0 };
-        self.send(to, Input::command(id, command));
+        self.send(to, commanded(command));
     }
 
     /// The `i`th place of the other region is where a player teleports to.
@@ -181,14 +164,13 @@ impl World {
         let snapshot = RegionSnapshot::decode(kept)?;
         let ask = self.all.keys().copied().collect();
         let how = Recovery { ask, grace_ticks: GRACE_TICKS, owners: Vec::new() };
-        let regions = &mut self.regions;
-        let (scene, epoch) = (regions.scene.clone(), Epoch(2));
-        let region = Region::recover(scene, id, epoch, snapshot, how, &mut regions.fx)?;
-        regions.all.insert(id, region);
-        let there = regions.sessions.all.iter().filter(|(_, known)| known.lives_in == id);
+        let (scene, epoch) = (self.scene.clone(), Epoch(2));
+        let region = Region::recover(scene, id, epoch, snapshot, how, &mut self.fx)?;
+        self.all.insert(id, region);
+        let there = self.sessions.all.iter().filter(|(_, known)| known.lives_in == id);
         let presented = there.map(|(session, known)| (id, presented(*session, known)));
-        regions.under_way.extend(presented);
-        regions.carry(id);
+        self.under_way.extend(presented);
+        self.carry(id);
         Ok(())
     }
 

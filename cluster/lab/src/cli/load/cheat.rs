@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use purview_demo::flags::{ConfigFlags, time};
 use purview_lab::cheat::{Field, TrialOptions, TrialServer, trial};
+use purview_lab::shown::Shown;
 
 use super::clients::runtime;
 
@@ -46,9 +47,5 @@ pub fn run_cheat(args: &CheatArgs) -> anyhow::Result<u8> {
     eprintln!("all bots join, then move for {} s", length.as_secs_f64());
     let trial = runtime()?.block_on(trial(&access, &field, &options))?;
     drop(server);
-    match args.json {
-        true => println!("{}", trial.json()),
-        false => print!("{trial}"),
-    }
-    Ok(trial.exit_code())
+    trial.show(args.json)
 }

@@ -32,7 +32,7 @@ pub enum LoadCommand {
 /// Runs a load; the exit code is 1 when a client was shown something wrong, or a cheat gained too much.
 pub fn run(command: &LoadCommand) -> anyhow::Result<u8> {
     match command {
-        LoadCommand::Walk(args) => match &args.connect {
+        LoadCommand::Walk(args) => match &args.server.connect {
             Some(url) => walk::run_walk(args, url),
             None => world::run(args),
         },

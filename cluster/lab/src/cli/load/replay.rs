@@ -1,6 +1,5 @@
 //! `purview-lab load replay`: plays recorded movement through real clients.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +10,7 @@ use purview::actor::player::Planes;
 use purview::scene::SceneSpec;
 use purview::scene::layout::lands_along;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
-use purview_demo::flags::{ConfigFlags, time};
-use purview_lab::args::positive;
+use purview_demo::flags::time;
 use purview_lab::game;
 use purview_lab::game::hands::Hands;
 use purview_lab::interest::replay as interest;
@@ -20,14 +18,17 @@ use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::clients::Progress;
 use purview_lab::load::replay::{ReplayOptions, replay};
 use purview_lab::load::trace::{OFFSET_CM, Trace};
-use purview_lab::oracle::Options;
+use purview_lab::shown::Shown;
 use purview_server::config::Config;
 use purview_server::interest::client::Address;
 use purview_server::logins::Duplicate;
 use purview_server::process::{Background, Inside, run_tokens};
 
 use super::Engine;
-use super::clients::{HOLDS, judged, knock, listen_alone, runtime, start_cluster, token, trust};
+use super::clients::{
+    HOLDS, ServerArgs, knock, listen_alone, read_token, runtime, served, start_cluster, token,
+    trust,
+};
 
 /// Replay recorded movement through real clients and check what each client is shown.
 #[derive(Debug, Clone, Args)]
@@ -42,44 +43,15 @@ use super::clients::{HOLDS, judged, knock, listen_alone, runtime, start_cluster,
     of all modes, and compares every event with brute force.\n\n\
     Exit codes: 0 no error found; 1 failed, or a client was shown something wrong; 2 invalid command line.")]
 pub struct ReplayArgs {
-    /// Configuration file, overrides and log level of the server to start.
     #[command(flatten)]
-    pub common: ConfigFlags,
+    pub server: ServerArgs,
     /// The recording: CSV, plain or gzip, with the header t_s,id,x_m,z_m (optional: plane, kind).
     pub trace: PathBuf,
-    /// The server: ws://, wss://, tcp:// or tls://host:port [default: start one].
-    #[arg(long, value_name = "URL")]
-    pub connect: Option<String>,
-    /// The scene to join.
-    #[arg(long, value_name = "NAME", default_value = "meadow")]
-    pub scene: String,
-    /// A file with the token that admits the clients.
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// The factor of the playing speed.
-    #[arg(long, default_value_t = 1.0, value_parser = positive)]
-    pub speed: f64,
-    /// The factor of the recorded coordinates.
-    #[arg(long, default_value_t = 1.0, value_parser = positive)]
-    pub scale: f64,
-    /// The number of agents to play, in the order of the recording [default: all].
-    #[arg(long)]
-    pub agents: Option<usize>,
-    /// What the server to start runs on.
-    #[arg(long, value_enum, default_value_t, conflicts_with = "connect")]
-    pub engine: Engine,
+    #[command(flatten)]
+    pub play: ReplayOptions,
     /// The game that the server to start plays over the recording, and judges in every tick.
     #[arg(long, value_enum, conflicts_with_all = ["connect", "engine", "interest"])]
     pub logic: Option<Game>,
-    /// The number of nodes, with --engine etcd.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub nodes: u16,
-    /// A PEM file with the trusted authorities for wss:// and tls:// [default: those of the machine].
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-    /// Print the report as one JSON object at the end.
-    #[arg(long)]
-    pub json: bool,
     /// Play into the interest service at http:// or https://host:port or unix:/path.
     #[arg(long, value_name = "URL", conflicts_with_all = ["connect", "engine", "speed"])]
     pub interest: Option<String>,
@@ -98,7 +70,7 @@ pub enum Game {
 /// A scene that fits the recording. Its regions are small, so that agents cross borders all the time,
 /// and every client in range is told of every step.
 fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
-    let size = trace.size_cm(args.scale).map(|side| side + 2 * OFFSET_CM);
+    let size = trace.size_cm(args.play.scale).map(|side| side + 2 * OFFSET_CM);
     let wide = size.iter().all(|side| *side >= 3_200);
     // The smallest regions for whose range the mirrored band has room.
     let (land_cm, region_lands, patch_cm) = if wide { (1_600, 2, 400) } else { (100, 5, 100) };
@@ -113,7 +85,7 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
     // As fast as the band allows: recordings are played at many times their speed.
     let step_cm = region_cm - reach_cm - handoff_margin_cm;
     SceneSpec {
-        name: args.scene.clone(),
+        name: args.play.scene.clone(),
         width_cm,
         depth_cm,
         land_cm,
@@ -140,10 +112,10 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
 }
 
 fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
-    let mut config = args.common.load_with(|tick_ms| scene_for(trace, args, tick_ms))?;
+    let mut config = args.server.common.load_with(|tick_ms| scene_for(trace, args, tick_ms))?;
     // The server serves one replay: a rate limit that admits every sample.
-    listen_alone(&mut config, &args.common);
-    let said = |key: &str| args.common.set.iter().any(|set| set.path == key);
+    listen_alone(&mut config, &args.server.common);
+    let said = |key: &str| args.server.common.set.iter().any(|set| set.path == key);
     if !said("gateway.rate_limit") {
         config.gateway.rate_limit = 1_000;
     }
@@ -175,33 +147,27 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         return run_interest(url, &trace, args);
     }
     let config = config_for(&trace, args)?;
-    if args.connect.is_none() && config.scenes[0].spec.moves.mode == Moves::Judged {
+    if args.server.connect.is_none() && config.scenes[0].spec.moves.mode == Moves::Judged {
         bail!(
             "scene {:?} judges moves, but a recording contains only positions: set scene.0.moves = \"trusted\"",
             config.scenes[0].spec.name
         );
     }
     let _logs = purview_server::logs::init(&config.log)?;
-    let mut options = ReplayOptions {
-        scene: args.scene.clone(),
-        speed: args.speed,
-        scale: args.scale,
-        agents: args.agents,
-        oracle: Options::default(),
-        trust: trust(args.ca.as_deref())?,
-    };
+    let mut options =
+        ReplayOptions { trust: trust(args.server.ca.as_deref())?, ..args.play.clone() };
     let mut server = None;
     let mut cluster = None;
     let mut judge = None;
-    let (url, token) = match &args.connect {
+    let (url, token) = match &args.server.connect {
         Some(url) => {
-            let token = token(args.token_file.as_deref())?;
+            let token = token(args.server.token_file.as_deref())?;
             runtime()?.block_on(knock(url, &token, &options.trust))?;
             (url.clone(), token)
         }
-        None if args.engine == Engine::Etcd => {
+        None if args.server.engine == Engine::Etcd => {
             options.scene.clone_from(&config.scenes[0].spec.name);
-            let started = cluster.insert(start_cluster(&config, args.nodes, false)?);
+            let started = cluster.insert(start_cluster(&config, args.server.nodes, false)?);
             (started.url(0)?, started.tokens().mint_for("replay", Some(HOLDS), &Planes::Any)?)
         }
         None => {
@@ -220,29 +186,19 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         }
     };
     let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;
-    report.tick_ms = server.as_ref().map(|s| s.reach().tick_ms());
-    report.server = server.as_ref().map(|s| s.reach().figures());
-    if let Some(judge) = &judge {
-        judged(&mut report, judge);
+    if let Some(server) = &server {
+        served(&mut report, server.reach(), judge.as_ref());
     }
     drop(cluster);
-    report.print(args.json);
-    Ok(report.exit_code())
+    report.show(args.server.json)
 }
 
 /// Plays a recording into the interest service and judges every event.
 fn run_interest(url: &str, trace: &Trace, args: &ReplayArgs) -> anyhow::Result<u8> {
     ensure!(!args.step.is_zero(), "--step 0: the time between two ticks must be greater than 0");
-    let token = args.token_file.as_ref().map(std::fs::read_to_string).transpose();
-    let token = token.context("--token-file cannot be read")?.map(|token| token.trim().to_owned());
-    let address = Address { url: url.to_owned(), token, trust: trust(args.ca.as_deref())? };
+    let token = args.server.token_file.as_deref().map(read_token).transpose()?;
+    let address = Address { url: url.to_owned(), token, trust: trust(args.server.ca.as_deref())? };
     let step_s = args.step.as_secs_f64();
-    let options = interest::Options { step_s, scale: args.scale, agents: args.agents };
-    let report = runtime()?.block_on(interest::replay(&address, trace, &options))?;
-    let mut out = std::io::stdout().lock();
-    match args.json {
-        true => writeln!(out, "{}", serde_json::to_string(&report)?)?,
-        false => report.print(&mut out)?,
-    }
-    Ok(u8::from(!report.is_exact()))
+    let played = interest::replay(&address, trace, step_s, &args.play);
+    runtime()?.block_on(played)?.show(args.server.json)
 }

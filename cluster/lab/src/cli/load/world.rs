@@ -15,6 +15,7 @@ use purview_lab::load::bots::{BotsOptions, bots};
 use purview_lab::load::clients::Progress;
 use purview_lab::load::report::Report;
 use purview_lab::load::surveys::{SurveyedScene, Surveys};
+use purview_lab::shown::Shown;
 use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use purview_server::logins::Duplicate;
@@ -22,7 +23,7 @@ use purview_server::process::{Background, Inside, dev_tokens};
 use tokio::sync::watch;
 
 use super::Engine;
-use super::clients::{HOLDS, judged, listen_alone, runtime, start_cluster};
+use super::clients::{HOLDS, listen_alone, runtime, served, start_cluster};
 use super::walk::WalkArgs;
 
 /// Clients that play the example game.
@@ -30,22 +31,21 @@ const HUNTERS: u32 = 6;
 
 /// Runs the world; the exit code is 1 when a client was shown something wrong.
 pub fn run(args: &WalkArgs) -> anyhow::Result<u8> {
-    let mut config = args.common.load_with(|_| scene::meadow())?;
+    let mut config = args.server.common.load_with(|_| scene::meadow())?;
     config.server.demo = true;
     // All clients share one token.
     config.token.duplicate.get_or_insert(Duplicate::Allow);
     let _logs = purview_server::logs::init(&config.log)?;
-    let report = match args.engine {
+    let report = match args.server.engine {
         Engine::Embedded => embedded(args, config)?,
         Engine::Etcd => cluster(args, &config)?,
     };
-    report.print(args.json);
-    Ok(report.exit_code())
+    report.show(args.server.json)
 }
 
 /// In this process.
 fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
-    listen_alone(&mut config, &args.common);
+    listen_alone(&mut config, &args.server.common);
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("load", Some(HOLDS))?;
     let judge = LiveJudge::of(&config.build_scenes()?, config.server.data_dir.is_some());
@@ -60,24 +60,20 @@ fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
     let first = reach.directory.scenes().next().context("the configuration has no scene")?;
     let url = reach.url().context("the server has no listener for clients")?;
     let runtime = runtime()?;
-    let report = runtime.block_on(async {
+    let mut report = runtime.block_on(async {
         let (_never, rests) = watch::channel(false);
         let hunters = tokio::spawn(hunters(args, &first, (&url, &token), rests));
         let report = bots(&url, &token, options(args, &first), Progress::Stderr).await;
         hunters.abort();
         report
     })?;
-    let figures = (Some(reach.tick_ms()), Some(reach.figures()));
-    let mut report = Report { tick_ms: figures.0, server: figures.1, ..report };
-    if let Some(judge) = &judge {
-        judged(&mut report, judge);
-    }
+    served(&mut report, &reach, judge.as_ref());
     Ok(report)
 }
 
 /// In processes of `purview` with an etcd and a PostgreSQL.
 fn cluster(args: &WalkArgs, config: &Config) -> anyhow::Result<Report> {
-    let cluster = start_cluster(config, args.nodes, args.tls)?;
+    let cluster = start_cluster(config, args.server.nodes, args.tls)?;
     let (url, token) = (cluster.url(0)?, cluster.tokens().mint("load", Some(HOLDS))?);
     let scenes = config.build_scenes()?;
     runtime()?.block_on(play_in(args, &cluster, &scenes, (&url, &token)))
@@ -143,7 +139,7 @@ fn hunters(
     (url, token): (&str, &str),
     rests: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let hunters = if args.count > 0 { hunters_of(scene) } else { 0 };
+    let hunters = if args.bots.count > 0 { hunters_of(scene) } else { 0 };
     let tokens = vec![token.to_owned(); hunters as usize];
     let stage = Stage { url: url.to_owned(), scene: scene.spec.name.clone(), ground: None };
     players::play(stage, Role::Hunts, tokens, rests)
@@ -153,6 +149,6 @@ fn options(args: &WalkArgs, first: &Scene) -> BotsOptions {
     BotsOptions {
         scene: first.spec.name.clone(),
         map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
-        ..args.options()
+        ..args.bots.clone()
     }
 }

@@ -1,59 +1,44 @@
 //! Scenes that trust positions and tell velocities: what clients extrapolate is judged by the tolerance.
 
-use purview::scene::{EntityId, Facing, Plane, Pos, Seq, Visibility};
-use purview::wire::{Frame, JoinRules, Moved, UpdateRules};
+use purview::scene::{EntityId, Plane, Pos, Seq, Tick, Visibility};
+use purview::wire::client::Joined;
+use purview::wire::{Frame, JoinRules, UpdateRules};
 
-use super::server::{empty_frame, entered, joined, rules};
-use crate::oracle::{Event, Findings, Options, Oracle, Sent};
+use super::server::{joined, moved, play_two, rules};
+use crate::oracle::{Event, Findings, Sent};
 
 const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
 /// The ticks in which player 1 takes a step of half a metre.
 const WALKS: std::ops::Range<u64> = 12..32;
 
-fn joins(id: u64) -> Event {
+const WALKER: EntityId = EntityId(1);
+
+fn joins(id: EntityId) -> Joined {
     let updates = Some(UpdateRules { tick_ms: 100, error_min_cm: 25, error_share: 0 });
     // One patch, so that the whole walk is in NEAR.
     let (rates, patch_cm) = ([5, 10, 40], [100_000; 2]);
     let rules = JoinRules { updates, rates, patch_cm, ..rules(Visibility::All, 60) };
-    let joined = joined(EntityId(id), 10, (Plane(0), START), rules);
-    Event::Joined(id as u32, Box::new(joined))
-}
-
-fn moved(pos: Pos, vx: i32) -> Moved {
-    let facing = Facing::EAST;
-    Moved { id: EntityId(1), x: pos.x, y: pos.y, z: pos.z, vx, vz: 0, facing }
+    joined(id, 10, (Plane(0), START), rules)
 }
 
 /// Player 1 walks east and stops; player 2 stands and is told the start and the stop. `spoil` may change what player
 /// 2 receives.
 fn play(spoil: impl Fn(&mut Frame)) -> Findings {
-    let mut oracle = Oracle::new(Options::default());
-    for client in [1, 2] {
-        oracle.event(Event::Joining(client));
-        oracle.event(joins(client.into()));
-    }
     let (mut pos, mut seq) = (START, Seq(0));
-    for tick in 10..70 {
-        let (mut walker, mut viewer) = (empty_frame(tick, seq), empty_frame(tick, Seq(0)));
-        if tick == 10 {
-            walker.enters = vec![entered(EntityId(2), START)];
-            viewer.enters = vec![entered(EntityId(1), START)];
-        }
+    play_two(joins, 10..70, |oracle, walker, viewer| {
+        let tick = walker.tick.0;
         if WALKS.contains(&tick) {
             (pos.x, seq) = (pos.x + 50, seq.next());
             oracle.event(Event::Sent { client: 1, seq, what: Sent::Move(pos) });
         }
         walker.ack = seq;
         match tick {
-            12 => viewer.moves = vec![moved(pos, 500)],
-            32 => viewer.moves = vec![moved(pos, 0)],
+            12 => viewer.moves = vec![moved(WALKER, pos, 500)],
+            32 => viewer.moves = vec![moved(WALKER, pos, 0)],
             _ => {}
         }
-        spoil(&mut viewer);
-        oracle.event(Event::Frame(1, Box::new(walker)));
-        oracle.event(Event::Frame(2, Box::new(viewer)));
-    }
-    oracle.finish()
+        spoil(viewer);
+    })
 }
 
 #[test]
@@ -66,17 +51,15 @@ fn a_walk_that_is_foreseen_is_no_violation_and_has_an_error_only_where_it_turns(
 }
 
 #[test]
-fn a_stop_that_is_never_told_is_stale() {
-    let findings = play(|frame| frame.moves.retain(|m| m.vx != 0));
-    assert!(findings.violations.stale > 0, "{findings:?}");
-}
-
-#[test]
-fn a_wrong_velocity_is_stale() {
+fn a_stop_that_is_not_told_or_told_a_little_wrong_and_a_wrong_velocity_are_stale() {
+    let is_stale = |spoil: &dyn Fn(&mut Frame)| {
+        let findings = play(spoil);
+        assert!(findings.violations.stale > 0, "{findings:?}");
+    };
+    is_stale(&|frame| frame.moves.retain(|m| m.vx != 0));
+    is_stale(&|frame| frame.moves.iter_mut().filter(|m| m.vx == 0).for_each(|m| m.x += 20));
     for vx in [0, 300, -500] {
-        let findings =
-            play(|frame| frame.moves.iter_mut().filter(|m| m.vx != 0).for_each(|m| m.vx = vx));
-        assert!(findings.violations.stale > 0, "{vx}: {findings:?}");
+        is_stale(&|frame| frame.moves.iter_mut().filter(|m| m.vx != 0).for_each(|m| m.vx = vx));
     }
 }
 
@@ -86,9 +69,10 @@ fn play_off((dx, dz): (i32, i32), vx: i32, mended: u64) -> Findings {
     play(|frame| {
         let tick = frame.tick.0;
         let x = START.x + 50 * (tick as i32 - 11);
+        let at = |x, dz| Pos { x, z: START.z + dz, ..START };
         match tick {
-            20 => frame.moves = vec![moved(Pos { x: x + dx, z: START.z + dz, ..START }, vx)],
-            _ if tick == mended => frame.moves = vec![moved(Pos { x, ..START }, 500)],
+            20 => frame.moves = vec![moved(WALKER, at(x + dx, dz), vx)],
+            _ if tick == mended => frame.moves = vec![moved(WALKER, at(x, 0), 500)],
             _ => {}
         }
     })
@@ -121,30 +105,16 @@ fn farther_ahead_than_a_step_or_beside_the_way_is_stale_at_once() {
 }
 
 #[test]
-fn an_end_that_is_told_a_little_wrong_is_stale_at_last() {
-    let findings =
-        play(|frame| frame.moves.iter_mut().filter(|m| m.vx == 0).for_each(|m| m.x += 20));
-    assert!(findings.violations.stale > 0, "{findings:?}");
-}
-
-#[test]
 fn a_velocity_in_a_scene_that_tells_none_is_a_contradiction() {
-    let mut oracle = Oracle::new(Options::default());
-    for client in [1, 2] {
-        oracle.event(Event::Joining(client));
-        let Event::Joined(client, mut joined) = joins(client.into()) else { unreachable!() };
+    let joins = |id| {
+        let mut joined = joins(id);
         joined.rules.updates = None;
-        oracle.event(Event::Joined(client, joined));
-    }
-    for tick in 10..14 {
-        let (mut walker, mut viewer) = (empty_frame(tick, Seq(0)), empty_frame(tick, Seq(0)));
-        if tick == 10 {
-            walker.enters = vec![entered(EntityId(2), START)];
-            viewer.enters = vec![entered(EntityId(1), START)];
+        joined
+    };
+    let findings = play_two(joins, 10..14, |_, walker, viewer| {
+        if walker.tick == Tick(12) {
+            viewer.moves = vec![moved(WALKER, START, 500)];
         }
-        viewer.moves = if tick == 12 { vec![moved(START, 500)] } else { Vec::new() };
-        oracle.event(Event::Frame(1, Box::new(walker)));
-        oracle.event(Event::Frame(2, Box::new(viewer)));
-    }
-    assert_eq!(oracle.finish().violations.lost, 1);
+    });
+    assert_eq!(findings.violations.lost, 1);
 }

@@ -4,7 +4,7 @@ use purview::scene::{EntityId, Epoch, Pos, Seq, Tick, Visibility};
 use purview::wire::client::frame::RefusedInput;
 use purview::wire::{ErrorCode, Frame, JoinRules};
 
-use super::server::{Server, acted, empty_frame, entered, rules};
+use super::server::{Server, acted, empty_frame, entered, moved, rules};
 use crate::oracle::{Ending, Event, Findings, Options, Oracle, Sent, Violations};
 
 pub(super) const A: u32 = 1;
@@ -66,26 +66,47 @@ fn a_clean_run_has_no_violation_and_every_update() {
 }
 
 #[test]
-fn a_missing_enter_is_missing_and_asymmetric() {
-    let findings = spoilt(|_, client, frame| {
+fn a_fault_in_frames_is_found_once_as_its_kind() {
+    let none = Violations::default();
+    let missing = Violations { missing: 1, ..none };
+    let stale = Violations { stale: 1, ..none };
+    let lost = Violations { lost: 1, ..none };
+    let hide = |frame: &mut Frame| *frame = empty_frame(frame.tick.0, frame.ack);
+    let find = |what: &str, want: Violations, spoil: &mut dyn FnMut(u64, u32, &mut Frame)| {
+        let findings = spoilt(|tick, client, frame| {
+            spoil(tick, client, frame);
+            true
+        });
+        assert_eq!(findings.violations, want, "{what}: {:?}", findings.examples);
+        findings.updates.expected - findings.updates.delivered
+    };
+    let one_sided = Violations { missing: 1, asymmetric: 1, ..none };
+    let due = find("an enter that A misses", one_sided, &mut |_, client, frame| {
         if client == A {
-            *frame = empty_frame(frame.tick.0, frame.ack);
+            hide(frame);
         }
-        true
     });
-    let want = Violations { missing: 1, asymmetric: 1, ..Violations::default() };
-    assert_eq!(findings.violations, want, "{:?}", findings.examples);
-    assert!(findings.updates.delivered < findings.updates.expected);
-}
-
-#[test]
-fn a_pair_hidden_from_both_is_missing_once() {
-    let findings = spoilt(|_, _, frame| {
-        *frame = empty_frame(frame.tick.0, frame.ack);
-        true
+    assert!(due > 0);
+    find("a pair hidden from both", missing, &mut |_, _, frame| hide(frame));
+    let due = find("moves that A misses", stale, &mut |_, client, frame| {
+        if client == A {
+            frame.moves.clear();
+        }
     });
-    let want = Violations { missing: 1, ..Violations::default() };
-    assert_eq!(findings.violations, want, "{:?}", findings.examples);
+    assert!(due > 0);
+    find("a place where it never was", stale, &mut |tick, _, frame| {
+        if tick == 20 {
+            frame.moves.iter_mut().for_each(|m| m.z += 1);
+        }
+    });
+    find("a missing action", lost, &mut |_, _, frame| frame.acts.clear());
+    for act in [&b"wave"[..], b"bow"] {
+        find("an action twice, and one that nobody did", lost, &mut |tick, client, frame| {
+            if tick == 28 && client == A {
+                frame.acts.push(acted(ID_B, act));
+            }
+        });
+    }
 }
 
 #[test]
@@ -110,55 +131,6 @@ fn an_enter_within_the_slack_is_late_but_no_violation() {
     });
     assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
     assert_eq!(findings.latency.quantile(1.0), 2);
-}
-
-#[test]
-fn a_missing_move_is_stale() {
-    let findings = spoilt(|_, client, frame| {
-        if client == A {
-            frame.moves.clear();
-        }
-        true
-    });
-    let want = Violations { stale: 1, ..Violations::default() };
-    assert_eq!(findings.violations, want, "{:?}", findings.examples);
-    assert!(findings.updates.delivered < findings.updates.expected);
-}
-
-#[test]
-fn a_position_where_the_entity_never_was_is_stale() {
-    let findings = spoilt(|tick, _, frame| {
-        if tick == 20 {
-            frame.moves.iter_mut().for_each(|m| m.z += 1);
-        }
-        true
-    });
-    let want = Violations { stale: 1, ..Violations::default() };
-    assert_eq!(findings.violations, want, "{:?}", findings.examples);
-}
-
-#[test]
-fn a_missing_or_duplicate_action_is_lost() {
-    let want = Violations { lost: 1, ..Violations::default() };
-    let dropped = spoilt(|_, _, frame| {
-        frame.acts.clear();
-        true
-    });
-    assert_eq!(dropped.violations, want, "{:?}", dropped.examples);
-    let twice = spoilt(|tick, client, frame| {
-        if tick == 28 && client == A {
-            frame.acts.push(acted(ID_B, b"wave"));
-        }
-        true
-    });
-    assert_eq!(twice.violations, want, "{:?}", twice.examples);
-    let invented = spoilt(|tick, client, frame| {
-        if tick == 28 && client == A {
-            frame.acts.push(acted(ID_B, b"bow"));
-        }
-        true
-    });
-    assert_eq!(invented.violations, want, "{:?}", invented.examples);
 }
 
 /// A is without frames while B acts in tick 26, and has frames again from tick 31 on. In which tick it is told the action.
@@ -204,44 +176,23 @@ fn an_action_comes_soon_after_a_cut_or_is_lost() {
 
 #[test]
 fn frames_that_contradict_earlier_ones_are_lost() {
-    let unseen = EntityId(77);
-    type Spoil = fn(&mut Frame, EntityId);
-    let cases: [Spoil; 4] = [
-        |f, _| f.enters.push(entered(ID_B, at(1_029))),
-        |f, unseen| f.leaves.push(unseen),
-        |f, unseen| {
-            f.moves.push(purview::wire::Moved {
-                id: unseen,
-                x: 0,
-                y: 0,
-                z: 0,
-                vx: 0,
-                vz: 0,
-                facing: Default::default(),
-            })
-        },
-        |f, unseen| f.acts.push(acted(unseen, b"x")),
+    const UNSEEN: EntityId = EntityId(77);
+    let cases: [(u64, &dyn Fn(&mut Frame)); 5] = [
+        (20, &|f| f.enters.push(entered(ID_B, at(1_029)))),
+        (20, &|f| f.leaves.push(UNSEEN)),
+        (20, &|f| f.moves.push(moved(UNSEEN, Pos::default(), 0))),
+        (20, &|f| f.acts.push(acted(UNSEEN, b"x"))),
+        (40, &|f| f.tick = Tick(38)),
     ];
-    for (i, case) in cases.into_iter().enumerate() {
+    for (i, (at, case)) in cases.into_iter().enumerate() {
         let findings = spoilt(|tick, client, frame| {
-            if tick == 20 && client == A {
-                case(frame, unseen);
+            if tick == at && client == A {
+                case(frame);
             }
             true
         });
         assert_eq!(findings.violations.lost, 1, "case {i}: {:?}", findings.examples);
     }
-}
-
-#[test]
-fn a_tick_that_goes_back_is_lost() {
-    let findings = spoilt(|tick, client, frame| {
-        if tick == 40 && client == A {
-            frame.tick = Tick(38);
-        }
-        true
-    });
-    assert_eq!(findings.violations.lost, 1, "{:?}", findings.examples);
 }
 
 #[test]
@@ -384,4 +335,28 @@ fn handoffs_are_the_growth_of_epochs() {
     });
     assert_eq!(findings.handoffs, 3);
     assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
+}
+
+/// Two players stand beside each other, and one climbs to 10 m and back. The clients were told one limit, and the
+/// server has another.
+fn climb(told: Option<i32>, served: Option<i32>) -> Violations {
+    let with = |height_cm| JoinRules { height_cm, ..rules(Visibility::Patches, 60) };
+    let climbs = |server: &mut Server, step: i32| {
+        server.rules = with(served);
+        let y = if step < 30 { (100 * step).min(1_000) } else { (100 * (59 - step)).min(1_000) };
+        server.walk(2, Pos { x: 1_000, y, z: 1_000 });
+    };
+    let of = (with(told), Options::default());
+    run(of, &[(1, 1_000), (2, 1_000)], 60, climbs, |_, _, _| true).violations
+}
+
+#[test]
+fn a_player_that_climbs_too_high_must_leave_and_one_that_comes_down_must_enter() {
+    for limit in [Some(300), None] {
+        assert_eq!(climb(limit, limit), Violations::default(), "{limit:?}");
+    }
+    let ignores = climb(Some(300), None);
+    assert!(ignores.extra > 0 && ignores.missing == 0, "{ignores:?}");
+    let hides = climb(None, Some(300));
+    assert!(hides.missing > 0 && hides.extra == 0, "{hides:?}");
 }

@@ -1,13 +1,16 @@
 //! A correct server for the tests: one process, brute force, greedy caps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use purview::scene::{EntityId, Epoch, Heights, Kind, Plane, Pos, RangeSet, Seq, Tick, Visibility};
+use purview::scene::{
+    EntityId, Epoch, Facing, Heights, Kind, Plane, Pos, RangeSet, Seq, Tick, Visibility,
+};
 use purview::wire::client::Joined;
 use purview::wire::client::frame::Acted;
 use purview::wire::{Entered, Frame, JoinRules, Moved};
 
-use crate::oracle::{ClientId, Event, Sent, digest};
+use crate::oracle::{ClientId, Event, Findings, Options, Oracle, Sent, digest};
 
 pub struct Sim {
     pub id: EntityId,
@@ -143,15 +146,7 @@ impl Server {
                 match me.shown.get(&id).copied() {
                     None => frame.enters.push(entered(id, *pos)),
                     Some((told, at)) if told != *pos && tick >= at + rate(rules, me.pos, *pos) => {
-                        frame.moves.push(Moved {
-                            id,
-                            x: pos.x,
-                            y: pos.y,
-                            z: pos.z,
-                            vx: 0,
-                            vz: 0,
-                            facing: Default::default(),
-                        });
+                        frame.moves.push(moved(id, *pos, 0));
                     }
                     Some(_) => {
                         frame.acts.extend(acts.iter().map(|a| acted(id, a)));
@@ -218,6 +213,32 @@ impl Server {
     }
 }
 
+/// Players 1 and 2 join at one place and see each other. `each` may change the frames of a tick before they come.
+pub fn play_two(
+    joins: impl Fn(EntityId) -> Joined,
+    ticks: Range<u64>,
+    mut each: impl FnMut(&mut Oracle, &mut Frame, &mut Frame),
+) -> Findings {
+    let (mut oracle, ids) = (Oracle::new(Options::default()), [EntityId(1), EntityId(2)]);
+    let mut start = Pos::default();
+    for id in ids {
+        let joined = joins(id);
+        start = joined.pos;
+        oracle.event(Event::Joining(id.0 as ClientId));
+        oracle.event(Event::Joined(id.0 as ClientId, Box::new(joined)));
+    }
+    for tick in ticks.clone() {
+        let [mut one, mut two] = [(); 2].map(|()| empty_frame(tick, Seq(0)));
+        if tick == ticks.start {
+            (one.enters, two.enters) = (vec![entered(ids[1], start)], vec![entered(ids[0], start)]);
+        }
+        each(&mut oracle, &mut one, &mut two);
+        oracle.event(Event::Frame(1, Box::new(one)));
+        oracle.event(Event::Frame(2, Box::new(two)));
+    }
+    oracle.finish()
+}
+
 pub fn empty_frame(tick: u64, ack: Seq) -> Frame {
     Frame::empty(Tick(tick), ack, Epoch(1))
 }
@@ -233,6 +254,10 @@ pub fn entered(id: EntityId, pos: Pos) -> Entered {
         properties: vec![],
         trajectory: None,
     }
+}
+
+pub fn moved(id: EntityId, pos: Pos, vx: i32) -> Moved {
+    Moved { id, x: pos.x, y: pos.y, z: pos.z, vx, vz: 0, facing: Facing::EAST }
 }
 
 pub fn acted(id: EntityId, payload: &[u8]) -> Acted {

@@ -8,8 +8,8 @@ use purview::wire::{
     TrajectoryUpdate,
 };
 
-use super::server::{empty_frame, entered, joined, rules};
-use crate::oracle::{Event, Findings, Options, Oracle, Sent};
+use super::server::{joined, play_two, rules};
+use crate::oracle::{Event, Findings, Sent};
 
 const TICK_MS: u64 = 100;
 const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
@@ -37,53 +37,39 @@ fn own(trajectory: Going) -> OwnMove {
     OwnMove { correction: 0, trajectory, speed: 500, flags: Flags::NONE, grants: vec![] }
 }
 
-fn joins(id: u64, tick: u64) -> Event {
-    let joined = joined(EntityId(id), tick, (Plane(0), START), judged());
-    let own = Some(own(going(START, tick, 0)));
-    Event::Joined(id as u32, Box::new(Joined { own, ..joined }))
+fn joins(id: EntityId) -> Joined {
+    let own = Some(own(going(START, 10, 0)));
+    Joined { own, ..joined(id, 10, (Plane(0), START), judged()) }
+}
+
+fn whole(trajectory: Going) -> TrajectoryUpdate {
+    let (id, facing) = (EntityId(1), Default::default());
+    TrajectoryUpdate::Whole(EntityTrajectory { id, trajectory, facing })
 }
 
 /// Player 1 walks east for 20 ticks and turns back; player 2 stands and sees it. `spoil` may change what player 2
 /// receives.
 fn play(spoil: impl Fn(&mut Frame)) -> Findings {
-    let mut oracle = Oracle::new(Options::default());
-    for client in [1, 2] {
-        oracle.event(Event::Joining(client));
-        oracle.event(joins(client.into(), 10));
-    }
     // The server applies a move command one tick after it was sent.
     let east = going(START, 11, 5_000);
     let turn = Pos { x: START.x + 1_000, ..START };
     let west = going(turn, 31, -5_000);
-    for tick in 10..50 {
-        let (mut walker, mut viewer) = (empty_frame(tick, Seq(0)), empty_frame(tick, Seq(0)));
-        if tick == 10 {
-            walker.enters = vec![entered(EntityId(2), START)];
-            let mut me = entered(EntityId(1), START);
+    play_two(joins, 10..50, |oracle, walker, viewer| {
+        let tick = walker.tick.0;
+        for me in &mut viewer.enters {
             me.trajectory = Some(going(START, 10, 0));
-            viewer.enters = vec![me];
         }
         for (seq, at, trajectory) in [(1, 12, east), (2, 32, west)] {
             if at == tick {
                 let (seq, what) = (Seq(seq), Sent::Walk);
                 oracle.event(Event::Sent { client: 1, seq, what });
                 walker.own = Some(own(trajectory));
-                viewer.trajectories = vec![TrajectoryUpdate::Whole(EntityTrajectory {
-                    id: EntityId(1),
-                    trajectory,
-                    facing: Default::default(),
-                })];
+                viewer.trajectories = vec![whole(trajectory)];
             }
         }
         walker.ack = Seq(u32::from(tick >= 12) + u32::from(tick >= 32));
-        spoil(&mut viewer);
-        oracle.event(Event::Frame(1, Box::new(walker)));
-        oracle.event(Event::Frame(2, Box::new(viewer)));
-    }
-    for client in [1, 2] {
-        oracle.event(Event::Left(client, Tick(50)));
-    }
-    oracle.finish()
+        spoil(viewer);
+    })
 }
 
 #[test]
@@ -136,13 +122,8 @@ fn a_missing_trajectory_is_found() {
 fn a_different_trajectory_is_found() {
     for wrong in [going(START, 11, 4_900), going(START, 10, 5_000)] {
         let found = play(|frame| {
-            frame.trajectories.iter_mut().filter(|_| frame.tick == Tick(12)).for_each(|told| {
-                *told = TrajectoryUpdate::Whole(EntityTrajectory {
-                    id: EntityId(1),
-                    trajectory: wrong,
-                    facing: Default::default(),
-                });
-            });
+            let told = frame.trajectories.iter_mut().filter(|_| frame.tick == Tick(12));
+            told.for_each(|told| *told = whole(wrong));
         });
         assert!(found.violations.stale > 0, "{wrong:?}: {:?}", found.examples);
     }

@@ -35,7 +35,7 @@ pub(super) struct LastFrame {
     pub since: Duration,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Client {
     /// Its number among all clients: several may have an entity, one after the other.
     pub life: u64,
@@ -62,20 +62,17 @@ impl Client {
         (place, now): (PlacedAt, Duration),
         acked: Seq,
     ) -> Client {
-        let (is_disconnected, seen, received, shown) = Default::default();
+        let (joined_at, teleported_at, said, picture) = (now, now, acked, 1);
         Client {
             life,
             cap,
-            joined_at: now,
-            said: acked,
+            joined_at,
+            said,
             place,
             acked,
-            teleported_at: now,
-            is_disconnected,
-            seen,
-            received,
-            picture: 1,
-            shown,
+            teleported_at,
+            picture,
+            ..Client::default()
         }
     }
 

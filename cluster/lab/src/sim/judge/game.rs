@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{Command, LogicEvent};
-use purview::scene::properties::{Level, Properties, PropertyId};
+use purview::scene::properties::{Properties, PropertyId};
 use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::{EntityId, Epoch, Kind, Region, RegionId, Scene, SceneId};
+use purview::scene::{EntityId, Epoch, Region, RegionId, Scene, SceneId};
 
 use self::commands::Probes;
 use self::history::History;
@@ -29,8 +29,9 @@ use self::hits::Hits;
 pub(super) use self::watching::WatchRadii;
 use self::watching::Watching;
 pub(super) use self::wealth::{FRESH, SETTLED};
-use super::{Authority, Host, Inner, Invariant, Journal, Judge, Scope, TICK};
-use crate::game::rules::{DROP, GOLD, HP, LAIR, MINTED, MONSTER, PLAYER, TAKEN, TAKER};
+use super::{Authority, Host, Inner, Invariant, Journal, Judge, Scope, TICK, Wrong};
+use crate::game::accounts::Holding;
+use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
 use crate::game::watched::{Watched, Watcher};
 use crate::rng::Rng;
 use crate::sim::Logic;
@@ -38,36 +39,25 @@ use crate::sim::Logic;
 /// An entity as a region had it last.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
-    kind: Kind,
+    what: Holding,
     epoch: Epoch,
     at: Duration,
     when: When,
     /// When it came to the region, and where it was seen last before.
     came: (When, Option<When>),
-    hp: i64,
-    gold: i64,
-    minted: i64,
-    taker: i64,
-    taken: Vec<(u64, u64)>,
-    properties: Properties,
-    sighted: BTreeSet<u64>,
-    since: BTreeMap<PropertyId, Duration>,
+    pub(super) properties: Properties,
+    pub(super) sighted: BTreeSet<u64>,
+    pub(super) since: BTreeMap<PropertyId, Duration>,
 }
 
 impl Seen {
     fn of(known: &Known<'_>, at: Duration, when: When) -> Seen {
-        let of = |id| known.properties.read::<i64>(id);
         Seen {
-            kind: known.kind,
+            what: Holding::of(known.kind, known.properties),
             epoch: known.epoch,
             at,
             when,
             came: (when, None),
-            hp: of(HP),
-            gold: of(GOLD),
-            minted: of(MINTED),
-            taker: of(TAKER),
-            taken: known.properties.read(TAKEN),
             properties: known.properties.clone(),
             sighted: BTreeSet::new(),
             since: BTreeMap::new(),
@@ -76,18 +66,6 @@ impl Seen {
 
     fn note_sights(&mut self, region: &Region, id: EntityId) {
         self.sighted = region.sighted_by(id).iter().map(|id| id.0).collect();
-    }
-
-    pub(super) fn since(&self, id: PropertyId) -> Option<Duration> {
-        self.since.get(&id).copied()
-    }
-
-    pub(super) fn levels(&self) -> &[Level] {
-        self.properties.levels()
-    }
-
-    pub(super) fn has_sighted(&self, these: &BTreeSet<u64>) -> bool {
-        self.sighted == *these
     }
 
     /// Notes which properties have changed since it was seen before.
@@ -120,7 +98,7 @@ pub(super) struct Game {
     hits: Hits,
     /// When a region has got a new owner last, and when one has gone on from a checkpoint.
     upset: Duration,
-    recovered: Duration,
+    pub(super) recovered: Duration,
     /// Processes one of whose regions has gone on from a checkpoint elsewhere.
     pub(super) dead_processes: BTreeSet<(Host, u64)>,
     views: BTreeMap<EntityId, Vec<(EntityId, Properties)>>,
@@ -154,15 +132,7 @@ impl Judge {
     /// A judge of nothing but the game, by the rules of `hunt`, in a process that has a clock. By scene it is within which
     /// radii monsters sight and lose players, centimetres.
     pub(crate) fn of_live_game(watch_cm: BTreeMap<SceneId, (i32, i32)>) -> Judge {
-        let scope = Scope {
-            near_cm: 0,
-            far_cm: 0,
-            height_cm: None,
-            margin_cm: 0,
-            crowded: false,
-            judged: false,
-        };
-        let judge = Judge::new(Journal::new(false, None), scope);
+        let judge = Judge::new(Journal::new(false, None), Scope::default());
         let watch = Some(WatchRadii::ByScene(watch_cm));
         Judge { watch, logic: Some(Logic::Hunt), ..judge }
     }
@@ -186,9 +156,7 @@ impl Judge {
             for known in here {
                 let mut seen = Seen::of(&known, now, when);
                 let unknown = self.inner().is_no_unknown(known.id, now);
-                if let Err((invariant, who, text)) = unknown {
-                    self.violated(invariant, who, format!("region {}: {text}", region.id()));
-                }
+                self.wrong_in(region, unknown);
                 if self.logic == Some(Logic::Workers) {
                     seen.note_sights(region, known.id);
                     self.inner().game.notes(known.id, seen);
@@ -198,9 +166,7 @@ impl Judge {
                 let is_sound = inner.stores_keep_promises();
                 let wrong = inner.game.sees(known.id, seen, is_sound);
                 drop(inner);
-                if let Err((invariant, who, text)) = wrong {
-                    self.violated(invariant, who, format!("region {}: {text}", region.id()));
-                }
+                self.wrong_in(region, wrong);
             }
         }
     }
@@ -221,8 +187,6 @@ impl Judge {
     }
 }
 
-type Wrong = (Invariant, Vec<EntityId>, String);
-
 impl Game {
     /// Notes that a region acts, perhaps by a new owner.
     fn acts(&mut self, region: &Region, now: Duration) {
@@ -241,7 +205,7 @@ impl Game {
     /// When a player came to the region where it lives now, which has died before a checkpoint had the player, and where
     /// the player was before.
     fn came_unsaved(&self, id: EntityId, region: &Region) -> Option<When> {
-        let seen = self.entities.get(&id).filter(|seen| seen.kind == PLAYER)?;
+        let seen = self.entities.get(&id).filter(|seen| seen.what.kind == PLAYER)?;
         let (came, from) = match seen.when.region == region.id() {
             true => (seen.came.0, seen.came.1?),
             // It was handed over after that tick, and may have come a tick later.
@@ -252,13 +216,8 @@ impl Game {
 
     /// Whether a player was in another region when it was seen last.
     pub(super) fn was_elsewhere(&self, id: EntityId, region: RegionId) -> bool {
-        let seen = self.entities.get(&id).filter(|seen| seen.kind == PLAYER);
+        let seen = self.entities.get(&id).filter(|seen| seen.what.kind == PLAYER);
         seen.is_some_and(|seen| seen.when.region != region)
-    }
-
-    /// When a region has gone on from a checkpoint last.
-    pub(super) fn recovered_at(&self) -> Duration {
-        self.recovered
     }
 
     pub(super) fn lives(&self, id: EntityId, now: Duration) -> bool {
@@ -311,9 +270,9 @@ impl Game {
     }
 
     fn takes_once(&mut self, id: EntityId, seen: &Seen) -> Result<(), Wrong> {
-        for (drop, _) in &seen.taken {
+        for (drop, _) in &seen.what.taken {
             let other = self.takers.insert(*drop, id).filter(|other| *other != id);
-            let has = |seen: &Seen| seen.taken.iter().any(|(of, _)| of == drop);
+            let has = |seen: &Seen| seen.what.taken.iter().any(|(of, _)| of == drop);
             let lives = |at: Duration| seen.at.saturating_sub(at) < Duration::from_secs(1);
             let both = other.and_then(|other| Some((other, self.entities.get(&other)?)));
             if let Some((other, _)) = both.filter(|(_, other)| has(other) && lives(other.at)) {
@@ -391,9 +350,7 @@ impl Judge {
             return self.worker_commands(region, commands);
         }
         let hits = self.inner().game.hits.commanded(region, commands, self.journal.now());
-        if let Err((invariant, who, text)) = hits {
-            self.violated(invariant, who, text);
-        }
+        self.wrong_in(region, hits);
         for (_, command) in commands.given() {
             if let Command::Despawn(id) = command
                 && let Some(monster) = region.known(*id).filter(|e| e.kind == MONSTER && e.is_real)

@@ -85,7 +85,6 @@ pub enum Invariant {
 /// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant.
     pub invariant: Invariant,
     /// The step after which the judge noticed it.
     pub step: u64,

@@ -94,7 +94,7 @@ pub struct Floor {
 
 pub type PlacedAt = (Floor, Pos);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scope {
     /// An entity within this distance must be shown, centimetres.
     pub near_cm: i32,

@@ -55,9 +55,7 @@ impl Judge {
             }
         }
     }
-}
 
-impl Judge {
     /// A client was told the value of its player, for the first time if it `begins`.
     pub fn value_told(&self, subject: u32, id: EntityId, value: u64, begins: bool) {
         let now = self.journal.now();

@@ -16,7 +16,7 @@ use purview::scene::region::Commands;
 use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
 
 use super::game::{FRESH, SETTLED, When};
-use super::{Inner, Invariant, Judge};
+use super::{Inner, Invariant, Judge, Wrong};
 use crate::sim::workers::rules::{ANSWER, BatchName, DEED, Known, News, Worker, read_deed};
 
 /// A command for an entity of another region is done at rest after this time.
@@ -73,8 +73,6 @@ pub(super) struct Answers {
     models: BTreeMap<(u32, RegionId), Model>,
 }
 
-type Wrong = (Invariant, Vec<EntityId>, String);
-
 /// An entity, the number of an action, and of an answer its batch and whether it was held.
 type Numbered = (EntityId, u64, Option<(BatchName, bool)>);
 
@@ -91,12 +89,6 @@ fn number_of(event: &LogicEvent) -> Option<Numbered> {
 }
 
 impl Judge {
-    fn wrong_if(&self, result: Result<(), Wrong>) {
-        if let Err((invariant, who, text)) = result {
-            self.violated(invariant, who, text);
-        }
-    }
-
     /// The logic of a region is told these events: those that are new are noted.
     pub(super) fn actions_told(&self, region: &Region, events: &[LogicEvent]) {
         let key = (region.id(), region.epoch());
@@ -298,7 +290,7 @@ impl Inner {
                 );
                 return Err((Invariant::Durable, Vec::new(), text));
             }
-            News::Undone(..) | News::Refused(..) => {}
+            News::Undone(..) => {}
             News::Wrong(text) => {
                 let text = format!("worker {source} is told {text}");
                 return Err((Invariant::WorkerTold, Vec::new(), text));
@@ -353,7 +345,7 @@ impl Inner {
     /// An action that no worker has answered. Those that a region had when it died may be lost.
     fn not_answered(&self, now: Duration) -> Option<(Vec<EntityId>, String)> {
         let workers = &self.workers;
-        let since = self.game.recovered_at();
+        let since = self.game.recovered;
         let lives = |id: &EntityId| self.game.lives(*id, now) && self.clients.contains_key(id);
         let mut asked = workers.asked.iter().filter(|((id, _), asked)| {
             asked.at > since && !self.game.is_undone(asked.when) && lives(id)
@@ -393,14 +385,15 @@ impl Inner {
         there.iter().find_map(|(id, seen)| {
             let known = known(id)?;
             let of = |p: u32| known.properties.get(&p).cloned().unwrap_or_default();
-            let new =
-                |p: PropertyId| seen.since(p).is_some_and(|at| now.saturating_sub(at) <= SETTLED);
-            let levels = seen.levels();
+            let new = |p: PropertyId| {
+                seen.since.get(&p).is_some_and(|at| now.saturating_sub(*at) <= SETTLED)
+            };
+            let levels = seen.properties.levels();
             let other =
                 levels.iter().find(|l| !new(l.id) && of(l.id.0.into())[..] != l.value.bytes()[..]);
             let what = match other {
                 Some(level) => format!("another property {}", level.id),
-                None if !seen.has_sighted(&known.sighted) => "other sights".to_owned(),
+                None if seen.sighted != known.sighted => "other sights".to_owned(),
                 None => return None,
             };
             let text = format!("worker {} knows of {id} in {region} {what}", model.source);

@@ -29,6 +29,7 @@ type Ms = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silent;
 
+#[derive(Default)]
 struct Way {
     queue: VecDeque<Bytes>,
     arrived: usize,
@@ -86,23 +87,7 @@ pub(super) struct Wire {
 impl Wire {
     /// A new connection; `silent`: whether messages are held there and back.
     pub(super) fn new(ends: [Host; 2], watched: bool, silent: [bool; 2]) -> Wire {
-        let way = |silent| {
-            let (queue, receives, says) = Default::default();
-            let (ended, deaf, broken) = (false, false, false);
-            let (arrived, last, bytes) = (0, 0, 0);
-            Mutex::new(Way {
-                queue,
-                arrived,
-                last,
-                bytes,
-                ended,
-                deaf,
-                silent,
-                broken,
-                receives,
-                says,
-            })
-        };
+        let way = |silent| Mutex::new(Way { silent, ..Way::default() });
         Wire {
             ends,
             ways: silent.map(way),
@@ -372,10 +357,10 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::sim::network::Delays;
+    use crate::sim::network::{Delays, End};
 
     /// A network, and both ends of a connection on it.
-    fn connected(delays: Delays) -> (Net, [(Sender, Receiver); 2]) {
+    fn connected(delays: Delays) -> (Net, [End; 2]) {
         let net = Net::new(7, delays);
         tokio::spawn(net.clone().carry());
         let ends = net.wire(1, 2, true);

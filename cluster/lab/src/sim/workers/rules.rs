@@ -37,8 +37,6 @@ pub enum News {
     Durable(BatchName),
     /// A batch that was told to be durable is undone: what the worker is told to have counted is below it.
     Undone(BatchName, Option<BatchName>),
-    /// A command was refused: the batch and the place.
-    Refused(BatchName, u32),
     /// The server has said what it must not say.
     Wrong(String),
 }
@@ -64,8 +62,6 @@ struct Picture {
     entities: BTreeMap<u64, Known>,
     /// When the last message came.
     heard: Duration,
-    /// All parts of a difference have come.
-    whole: bool,
 }
 
 #[derive(Debug)]
@@ -230,7 +226,7 @@ impl Worker {
     /// The difference becomes part of what is known of the region.
     fn apply(&mut self, now: Duration, region: u32, told: &Told) {
         let Some(picture) = self.regions.get_mut(&region) else { return };
-        (picture.seq, picture.heard, picture.whole) = (told.seq, now, !told.more);
+        (picture.seq, picture.heard) = (told.seq, now);
         for id in &told.gone {
             if picture.entities.remove(id).is_none() {
                 let text = format!("that {id} has left region {region}, where it was not");
@@ -298,10 +294,6 @@ impl Worker {
 
     fn refused(&mut self, refused: &Refused) {
         let Refused { region, epoch, last, .. } = *refused;
-        for refusal in &refused.refusals {
-            let batch = refusal.batch.as_ref().map(name_of).unwrap_or_default();
-            self.news.push(News::Refused(batch, refusal.place));
-        }
         self.requests.push(request::Message::Got(Got { region, epoch, last }));
     }
 }

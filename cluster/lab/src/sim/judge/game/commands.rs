@@ -9,8 +9,8 @@ use purview::scene::messages::CommandError;
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Epoch, Region, RegionId};
 
-use super::super::{Inner, Invariant, Judge, STARTS};
-use super::{Game, When, Wrong};
+use super::super::{Inner, Invariant, Judge, STARTS, Wrong};
+use super::{Game, When};
 use crate::rng::Rng;
 
 /// How long an entity lives that was seen a moment ago.
@@ -108,9 +108,7 @@ impl Inner {
         let text = format!("command {name} of {region} has ended with {refused:?}: {probe:?}");
         if wrong { Err((Invariant::CommandOnce, Vec::new(), text)) } else { Ok(()) }
     }
-}
 
-impl Inner {
     /// Since when no region has got a new owner, and no messages are cut off.
     fn undisturbed_since(&self) -> Duration {
         self.game.upset.max(self.cut).max(STARTS)

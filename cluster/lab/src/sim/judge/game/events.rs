@@ -6,9 +6,9 @@ use std::time::Duration;
 use purview::scene::messages::{LogicEvent, Speaker};
 use purview::scene::{EntityId, Region};
 
-use super::super::{Inner, Invariant, Judge};
+use super::super::{Inner, Invariant, Judge, Wrong};
+use super::When;
 use super::commands::probe_of;
-use super::{When, Wrong};
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
 use crate::sim::Logic;
 
@@ -30,10 +30,7 @@ impl Judge {
             inner.game.acts(region, now);
             inner.follow(region, events, now)
         };
-        if let Err((invariant, who, text)) = wrong {
-            let text = format!("region {} in tick {}: {text}", region.id(), region.current_tick());
-            self.violated(invariant, who, text);
-        }
+        self.wrong_in(region, wrong);
     }
 }
 

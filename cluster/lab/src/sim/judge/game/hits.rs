@@ -8,9 +8,9 @@ use purview::scene::messages::{Command, Order};
 use purview::scene::region::Commands;
 use purview::scene::{EntityId, Plane, Region};
 
-use super::super::Invariant;
+use super::super::{Invariant, Wrong};
+use super::Seen;
 use super::history::{History, When};
-use super::{Seen, Wrong};
 use crate::game::rules::{HIT, HP, PLAYER, PLAYER_HP};
 
 /// Hit points that rules have set.
@@ -79,19 +79,20 @@ impl Hits {
         let due = match hit.filter(|hit| !history.is_undone(hit.when)) {
             Some(hit) => hit.hp,
             None if history.is_undone(before.when) => return Ok(()),
-            None => before.hp,
+            None => before.what.hp,
         };
-        if seen.hp == due || self.has_waited(id, seen) {
+        if seen.what.hp == due || self.has_waited(id, seen) {
             return Ok(());
         }
-        let text = format!("{id} has {} hit points, and not {due}: {before:?}, {hit:?}", seen.hp);
+        let text =
+            format!("{id} has {} hit points, and not {due}: {before:?}, {hit:?}", seen.what.hp);
         Err((Invariant::HitPoints, vec![id], text))
     }
     /// Whether an entity has the hit points of a command that has waited for it. Those before were applied, too.
     fn has_waited(&mut self, id: EntityId, seen: &Seen) -> bool {
         let Some(waiting) = self.waiting.get_mut(&id) else { return false };
         waiting.retain(|hit| seen.at.saturating_sub(hit.at) <= WAITS);
-        let applied = waiting.iter().rposition(|hit| hit.hp == seen.hp);
+        let applied = waiting.iter().rposition(|hit| hit.hp == seen.what.hp);
         if let Some(applied) = applied {
             waiting.drain(..=applied);
         }

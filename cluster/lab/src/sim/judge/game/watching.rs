@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use purview::scene::messages::{EnterCause, LeaveCause, LogicEvent};
 use purview::scene::{EntityId, Epoch, Plane, Pos, Region, RegionId, SceneId};
 
-use super::super::{Invariant, Judge};
-use super::Wrong;
+use super::super::{Invariant, Judge, Wrong};
 use crate::game::rules::{MONSTER, PLAYER};
 
 type Sights = BTreeSet<EntityId>;

@@ -9,7 +9,7 @@ use purview::scene::properties::Properties;
 use super::super::{Invariant, Judge};
 use super::{Game, Seen};
 use crate::game::is_secret;
-use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
+use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER, PRIZE, TAKER};
 use crate::sim::Logic;
 
 /// The longest time between two sights of an entity that lives.
@@ -20,8 +20,6 @@ pub(in super::super) const SETTLED: Duration = Duration::from_secs(2);
 
 /// For how many ticks a player that has left may have lost again what it had taken, with the region that died.
 const UNSURE_TICKS: u64 = 150;
-
-const PRIZE: i64 = crate::game::rules::PRIZE;
 
 impl Judge {
     /// What is broken if the game does not come to rest.
@@ -61,27 +59,29 @@ impl Game {
 
     /// Whether all gold adds up to what lairs have given out.
     fn wealth(&self, now: Duration) -> Option<(Vec<EntityId>, String)> {
-        let players = || self.entities.values().filter(|seen| seen.kind == PLAYER);
+        let players = || self.entities.values().filter(|seen| seen.what.kind == PLAYER);
         let left: Vec<_> = players().filter(|seen| now.saturating_sub(seen.at) > FRESH).collect();
         let live: Vec<_> = self.all_that_live(now).collect();
-        let taken: BTreeSet<u64> = live.iter().flat_map(|(_, e)| &e.taken).map(|t| t.0).collect();
+        let taken: BTreeSet<u64> =
+            live.iter().flat_map(|(_, e)| &e.what.taken).map(|t| t.0).collect();
         let sum = |kind| -> i64 {
-            let of = live.iter().filter(|(id, e)| e.kind == kind && !taken.contains(&id.0));
-            of.map(|(_, e)| e.gold).sum()
+            let of = live.iter().filter(|(id, e)| e.what.kind == kind && !taken.contains(&id.0));
+            of.map(|(_, e)| e.what.gold).sum()
         };
-        let gone: i64 = left.iter().map(|seen| seen.gold).sum();
+        let gone: i64 = left.iter().map(|seen| seen.what.gold).sum();
         let gold = sum(PLAYER) + sum(MONSTER) + sum(DROP) + gone;
-        let minted: i64 = live.iter().filter(|(_, e)| e.kind == LAIR).map(|(_, e)| e.minted).sum();
+        let minted: i64 =
+            live.iter().filter(|(_, e)| e.what.kind == LAIR).map(|(_, e)| e.what.minted).sum();
         // A player that leaves when its region dies may have taken what is undone.
         let late = left.iter().flat_map(|seen| {
-            seen.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.when.tick.0)
+            seen.what.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.when.tick.0)
         });
         let unsure = late.count() as i64 * PRIZE;
         if (gold - minted).abs() <= unsure {
             return None;
         }
         let of: Vec<EntityId> = live.iter().map(|(id, _)| **id).collect();
-        let taker = live.iter().filter(|(_, e)| e.taker != 0).count();
+        let taker = live.iter().filter(|(_, e)| e.properties.read::<i64>(TAKER) != 0).count();
         Some((
             of,
             format!(
