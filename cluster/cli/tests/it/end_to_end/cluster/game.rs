@@ -2,29 +2,23 @@
 //! no gold is lost or made.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use purview::scene::Kind;
 use purview_demo::players::{Role, Stage, planes, play};
-use purview_lab::game::accounts::{Accounts, Survey, balance, faults, won};
+use purview_lab::game::accounts::{Accounts, Holding, Survey, balance, faults, won};
+use purview_lab::game::rules::PLAYER_HP;
 use purview_lab::load::surveys::{SurveyedScene, Surveys};
-use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
+use purview_lab::testbed::local_cluster::{LocalCluster, Member};
 use purview_server::config::Config;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::super::operations::get;
+use crate::common::{cluster, console, runtime, try_for};
 use crate::ctl::survey_now;
 use crate::foreign::PythonWorker;
-use crate::workers::support::runtime;
-
-/// How long each step may take.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Between two tries of what takes a while.
-const PAUSE: Duration = Duration::from_millis(200);
+use crate::walkers::token;
 
 const HUNTERS: u32 = 6;
 
@@ -59,16 +53,9 @@ fn config(rules: Rules) -> Config {
     config
 }
 
-/// Waits until something is there.
+#[track_caller]
 fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(PAUSE);
-    }
+    try_for(what, || find().ok_or("not yet"))
 }
 
 struct Trial {
@@ -81,18 +68,15 @@ struct Trial {
 
 impl Trial {
     fn start(rules: Rules) -> Trial {
-        let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-        let parts = Parts { nodes: 3, gateways: 1 };
-        let cluster = LocalCluster::start(program, &config(rules), parts, &mut |_| {});
-        let cluster = cluster.expect("a cluster");
-        Trial { cluster, silent: None, runtime: runtime(), rest: watch::channel(false).0 }
+        let (cluster, rest) = (cluster(&config(rules), 3, 1), watch::channel(false).0);
+        Trial { cluster, silent: None, runtime: runtime(), rest }
     }
 
     /// Clients hunt from now on.
     fn hunt(&self) {
         let url = self.cluster.url(0).expect("clients can connect");
-        let token = |n| self.cluster.tokens().mint(&format!("hunter {n}"), Some(20 * PATIENCE));
-        let tokens = (0..HUNTERS).map(|n| token(n).expect("a token")).collect();
+        let token = |n| token(&self.cluster, &format!("hunter {n}"));
+        let tokens = (0..HUNTERS).map(token).collect();
         let stage = Stage { url, scene: "wood".into(), ground: None };
         self.runtime.spawn(play(stage, Role::Hunts, tokens, self.rest.subscribe()));
     }
@@ -103,12 +87,8 @@ impl Trial {
             node.ended().is_none() && self.silent.as_ref().is_none_or(|silent| *silent != node.name)
         };
         let nodes = self.cluster.nodes().iter().filter(speaks);
-        let console = |node: &Member| node.ready().and_then(|ready| ready.console);
         let wood = SurveyedScene { name: "wood".into(), planes: planes(HUNTERS), regions: REGIONS };
-        Surveys {
-            consoles: nodes.map(|node| console(node).expect("a console")).collect(),
-            scenes: vec![wood],
-        }
+        Surveys { consoles: nodes.map(console).collect(), scenes: vec![wood] }
     }
 
     /// All entities, once every region answers and something holds.
@@ -127,7 +107,6 @@ impl Trial {
         self.until("players win gold", |all| won(all) >= before + PRIZES);
     }
 
-    /// The node that has a region.
     fn owner(&self, region: u32) -> &Member {
         until("the region has a node", || {
             let regions = survey_now(&self.cluster.gateways()[0]).regions;
@@ -136,7 +115,6 @@ impl Trial {
         })
     }
 
-    /// Waits until a node has no region any more.
     fn until_without_regions(&self, name: &str) {
         let regions = || survey_now(&self.cluster.gateways()[0]).regions;
         let has_any = || regions().iter().any(|r| r.node == name);
@@ -206,15 +184,14 @@ fn gold_is_conserved_on_three_nodes_when_nodes_are_killed_silent_and_drained() {
     trial.judge();
 }
 
-/// The regions of each worker that is connected and answers, as the gateway knows them.
 /// The node to which logic workers connect.
 fn host(trial: &Trial) -> &Member {
     trial.cluster.nodes().iter().find(|node| node.name == HOST).expect("it stays")
 }
 
+/// The regions of each worker that is connected and answers.
 fn regions_of_workers(trial: &Trial) -> Vec<u64> {
-    let host = host(trial).ready().expect("it is ready");
-    let (status, body) = get(&host.console.expect("a console"), "/api/workers");
+    let (status, body) = get(&console(host(trial)), "/api/workers");
     assert_eq!(status, 200, "{body}");
     let told: Value = serde_json::from_str(&body).unwrap();
     let workers = told["workers"].as_array().unwrap().iter();
@@ -239,6 +216,8 @@ fn gold_is_conserved_on_three_nodes_when_workers_and_nodes_are_killed_and_silent
     until_served(&trial, 1);
     trial.hunt();
     trial.play();
+    let is_hurt = |e: &Holding| e.kind == Kind::PLAYER && (1..PLAYER_HP).contains(&e.hp);
+    trial.until("monsters bite", |all| all.values().any(is_hurt));
     let second = worker();
     until_served(&trial, 2);
     drop(first);
