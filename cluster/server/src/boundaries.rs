@@ -13,14 +13,11 @@ use crate::grpc::bounds::{self, Bounded};
 use crate::maps::{self, MapSpec};
 use crate::{interest, logic};
 
-/// A boundary.
 #[derive(Debug, Clone, Copy)]
 pub struct Boundary {
-    /// Its name.
     pub name: &'static str,
     /// Decodes bytes; whether they are a legal value.
     pub decode: fn(&[u8]) -> bool,
-    /// Most memory for each byte.
     pub per_byte: usize,
     /// Most memory beside that.
     pub fixed: usize,
@@ -37,7 +34,6 @@ impl Boundary {
 /// that is open at once.
 const OPEN_LISTS: usize = 8 << 20;
 
-/// All boundaries.
 pub const BOUNDARIES: [Boundary; 8] = [
     Boundary { name: "client", decode: client, per_byte: 120, fixed: 4 << 10 },
     Boundary { name: "server", decode: server, per_byte: 120, fixed: 4 << 10 },

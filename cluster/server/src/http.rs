@@ -20,7 +20,6 @@ const ANSWER_MAX: usize = 16 << 20;
 /// The variable of the environment that holds the token of consoles.
 pub const TOKEN_VAR: &str = "PURVIEW_TOKEN";
 
-/// How long an answer is waited for.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.

@@ -30,6 +30,7 @@ pub mod node;
 pub mod peer;
 pub mod play;
 pub mod process;
+mod questions;
 mod random;
 pub mod shutdown;
 pub mod simulation;

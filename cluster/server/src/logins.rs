@@ -49,34 +49,28 @@ pub const JOIN_EVERY: Duration = Duration::from_secs(1);
 /// Longest time for which new sessions of a subject can be refused.
 const BAR_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// A session of this process.
 #[derive(Debug)]
 struct Session {
     subject: String,
     to: Recipient<Verdict>,
     /// Its claim and the claim's number, if it has made one that has not yielded.
     claim: Option<(u64, SubjectClaim)>,
-    /// Its client is gone.
     disconnected: bool,
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    /// The number of the last claim.
     last: u64,
     /// The newest stamp of any claim that is known, milliseconds.
     newest_ms: u64,
     sessions: BTreeMap<SessionId, Session>,
-    /// Which sessions a subject has.
     of: BTreeMap<String, Vec<SessionId>>,
-    /// Until when a subject is barred.
     barred: BTreeMap<String, Instant>,
     /// When time will have paid for all joins of a subject.
     joined: BTreeMap<String, Instant>,
 }
 
 impl Held {
-    /// Counts a join of a subject.
     fn join(&mut self, subject: &str, now: Instant) -> Result<(), Duration> {
         if self.joined.len() > 2 * self.of.len() + 1_024 {
             self.joined.retain(|_, paid| *paid > now);

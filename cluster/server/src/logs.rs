@@ -95,7 +95,6 @@ pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     Ok(LogGuard { _writes: guard })
 }
 
-/// Writes lines to `out` on a thread of its own.
 fn writer_to(out: impl std::io::Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
     let writer = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX);
     writer.thread_name("purview-log").finish(out)
@@ -172,7 +171,6 @@ mod tests {
         drop(guard);
     }
 
-    /// What was written.
     #[derive(Clone, Default)]
     struct Written(std::sync::Arc<parking_lot::Mutex<Vec<u8>>>);
 

@@ -7,6 +7,7 @@
 //! numbers. What must never happen here: a lock that a tick waits for.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Which regions have metric series of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +32,6 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 pub(crate) use prometheus_client::registry::Registry;
 
-/// The labels of a sample.
 pub(crate) type Labels<'l> = [(&'l str, &'l str)];
 
 /// Writes metric families, each with its help and type.
@@ -66,6 +66,17 @@ impl Families<'_> {
         ConstGauge::new(value).encode(encoder)
     }
 
+    /// Writes counters without labels, each by its name after `prefix`, its help and its value.
+    pub(crate) fn counters_of(
+        &mut self,
+        prefix: &str,
+        all: &[(&str, &str, &AtomicU64)],
+    ) -> fmt::Result {
+        all.iter().try_for_each(|(name, help, value)| {
+            self.counter(&format!("{prefix}_{name}"), help, value.load(Relaxed))
+        })
+    }
+
     /// Begins a family of counters that differ by labels; the name is without `_total`.
     pub(crate) fn counters<'f>(
         &'f mut self,
@@ -84,16 +95,6 @@ impl Families<'_> {
         self.family(name, help, MetricType::Gauge)
     }
 
-    /// Begins a family of histograms that differ by labels.
-    pub(crate) fn histograms<'f>(
-        &'f mut self,
-        name: &'f str,
-        help: &str,
-    ) -> Result<Samples<'f>, fmt::Error> {
-        self.family(name, help, MetricType::Histogram)
-    }
-
-    /// Begins a family.
     pub(crate) fn family<'f>(
         &'f mut self,
         name: &'f str,
@@ -110,11 +111,9 @@ impl Families<'_> {
     }
 }
 
-/// The samples of one family.
 pub(crate) struct Samples<'f>(MetricEncoder<'f>);
 
 impl Samples<'_> {
-    /// Adds a counter.
     pub(crate) fn counter(
         &mut self,
         labels: &Labels<'_>,
@@ -123,7 +122,6 @@ impl Samples<'_> {
         ConstCounter::new(value).encode(self.0.encode_family(&labels)?)
     }
 
-    /// Adds a gauge.
     pub(crate) fn gauge(
         &mut self,
         labels: &Labels<'_>,
@@ -155,14 +153,12 @@ pub(crate) fn text(registry: &Registry) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// All collectors of a process.
 pub(crate) fn registry(collectors: impl IntoIterator<Item = Box<dyn Collector>>) -> Registry {
     let mut registry = Registry::default();
     collectors.into_iter().for_each(|collector| registry.register_collector(collector));
     registry
 }
 
-/// The text of one part's metrics.
 #[cfg(test)]
 pub(crate) fn text_of(collector: impl Collector) -> String {
     text(&registry([Box::new(collector) as Box<dyn Collector>])).expect("the collector writes")

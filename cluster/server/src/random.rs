@@ -12,3 +12,8 @@ pub fn random<const N: usize>() -> Result<[u8; N], NoRandom> {
     source.fill(&mut random).map_err(|_| NoRandom)?;
     Ok(random)
 }
+
+/// 16 random bytes as hexadecimal digits.
+pub fn random_hex() -> Result<String, NoRandom> {
+    Ok(format!("{:032x}", u128::from_be_bytes(random()?)))
+}

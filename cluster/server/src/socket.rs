@@ -36,18 +36,13 @@ const QUEUE: usize = 128;
 /// Pause after a failed accept, for example when file descriptors ran out.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The bytes of a connection.
 #[derive(Debug)]
 pub enum Socket {
-    /// Plain text.
     Tcp(TcpStream),
-    /// Encrypted.
     Tls(Box<TlsStream<TcpStream>>),
-    /// On this machine.
     Unix(UnixStream),
 }
 
-/// A connection, and what is known of the other side.
 #[derive(Debug)]
 pub struct Connection<I> {
     socket: Socket,
@@ -57,12 +52,10 @@ pub struct Connection<I> {
 }
 
 impl<I> Connection<I> {
-    /// A connection.
     pub fn new(socket: Socket, info: I) -> Connection<I> {
         Connection { socket, info, place: None }
     }
 
-    /// What is known of the other side.
     pub fn info(&self) -> &I {
         &self.info
     }
@@ -113,7 +106,6 @@ impl Place {
 /// The other side of a connection, as requests know it.
 #[derive(Debug, Clone)]
 pub struct Caller<I> {
-    /// What is known of it.
     pub info: I,
     ticket: Option<Arc<Ticket>>,
 }
@@ -124,11 +116,10 @@ impl<I> Caller<I> {
     /// # Errors
     /// The listener has as many connections as it may have.
     pub fn log_in(&self) -> Result<(), NotIn> {
-        self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.log_in())
+        self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.log_in(None))
     }
 }
 
-/// Takes accepted connections.
 pub type Accepted<I> = mpsc::Sender<Connection<I>>;
 
 /// A queue of accepted connections, and the stream that serves them. Accepting stops when the stream

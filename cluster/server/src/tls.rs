@@ -155,7 +155,6 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// The content of the files.
 struct Files {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -224,12 +223,10 @@ impl Tls {
         self.0.current().call_by_ip.clone()
     }
 
-    /// The configuration for calling a database.
     pub(crate) fn database(&self) -> Arc<ClientConfig> {
         self.0.current().database.clone()
     }
 
-    /// For calling etcd.
     pub(crate) fn etcd(&self) -> Arc<ClientConfig> {
         self.0.current().etcd.clone()
     }

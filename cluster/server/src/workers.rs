@@ -15,7 +15,6 @@ use tracing::warn;
 #[derive(Debug)]
 pub struct TickThreads {
     threads: usize,
-    /// Threads that may join a step.
     free: AtomicUsize,
     /// One thread fewer than may work; `None`: the system has no threads to give.
     pool: OnceLock<Option<ThreadPool>>,

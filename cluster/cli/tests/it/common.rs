@@ -21,7 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_purview");
 
 /// How long a test waits for a state that must come.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Between two looks at what must come.
 const LOOK: Duration = Duration::from_millis(50);

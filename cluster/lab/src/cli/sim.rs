@@ -25,6 +25,11 @@ pub struct SimArgs {
     /// The number of seeds to run, one after the other.
     #[arg(long, default_value_t = 1)]
     pub seeds: u64,
+    /// Draw faults, logic, scenes, NPCs and the rest of a run's shape by its seed, so that seeds in a row are a pairwise
+    /// sample; nodes, players and time are those of the command line.
+    #[arg(long, conflicts_with_all = ["faults", "at_once", "view_cap", "plane_groups", "scenes", "judged", "cut", "stairs",
+        "portals", "walls", "balance", "npcs", "logic", "beat", "mutants", "schedule"])]
+    pub sample: bool,
     /// On a violation, remove faults and clients as long as it still occurs, and print the smallest run.
     #[arg(long)]
     pub shrink: bool,
@@ -87,6 +92,7 @@ pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
     let first = args.run.seed;
     for seed in first..first.saturating_add(args.seeds) {
         let options = Options { seed, ..args.run.clone() };
+        let options = if args.sample { options.sampled() } else { options };
         found |= run_one(args, &options, None, &again(&options))?;
     }
     Ok(u8::from(found))

@@ -66,6 +66,11 @@ pub enum Fault {
 const OF_WORKERS: [Fault; 3] = [Fault::Worker, Fault::WorkerStop, Fault::WorkerLink];
 
 impl Fault {
+    /// Whether this is a fault of logic workers.
+    pub fn is_of_workers(&self) -> bool {
+        OF_WORKERS.contains(self)
+    }
+
     fn name(self) -> String {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
@@ -84,7 +89,7 @@ impl FromStr for Faults {
     fn from_str(text: &str) -> Result<Faults, String> {
         let every = Fault::value_variants().iter().copied();
         match text {
-            "all" => return Ok(Faults(every.filter(|f| !OF_WORKERS.contains(f)).collect())),
+            "all" => return Ok(Faults(every.filter(|f| !f.is_of_workers()).collect())),
             "none" => return Ok(Faults::default()),
             _ => {}
         }

@@ -28,6 +28,7 @@ mod options;
 pub mod portals;
 mod process;
 pub mod report;
+pub mod sample;
 pub mod schedule;
 pub mod shrink;
 pub mod store;

@@ -35,7 +35,6 @@ impl Scope {
         if method.is_safe() { Scope::Read } else { Scope::Command }
     }
 
-    /// The configuration key of the token file for this scope.
     fn key(self) -> &'static str {
         match self {
             Scope::Read => "console.token_file",
@@ -43,7 +42,6 @@ impl Scope {
         }
     }
 
-    /// The configured token file for this scope.
     fn file(self, settings: &ConsoleSettings) -> Option<&Path> {
         match self {
             Scope::Read => settings.token_file.as_deref(),
@@ -248,7 +246,6 @@ fn run_name(scope: Scope, port: u16) -> String {
     format!("purview-console-{port}.{ending}")
 }
 
-/// A token file.
 struct File {
     /// The configuration key that names the file.
     key: &'static str,
@@ -341,14 +338,6 @@ mod tests {
         assert_eq!(again.shown(&headers(&format!("Bearer {command}"))), Shown::Command);
         let told = format!("{access:?}");
         assert!(!told.contains(&read) && !told.contains(&command));
-    }
-
-    #[test]
-    fn the_read_token_permits_reading_and_the_command_token_permits_both() {
-        let place = tempfile::tempdir().unwrap();
-        let files = ["read.token", "command.token"].map(|name| place.path().join(name));
-        let addr = SocketAddr::from(([127, 0, 0, 1], 7));
-        let access = Access::new(addr, &settings(Some(&files[0]), Some(&files[1]))).unwrap();
         let check = |scope, shown| access.check(scope, shown);
         assert_eq!(check(Scope::Read, Shown::Nothing), Err(Denied::Unknown));
         assert_eq!(check(Scope::Read, Shown::Read), Ok(()));

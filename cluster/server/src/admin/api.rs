@@ -79,7 +79,6 @@ pub fn paths() -> Vec<&'static str> {
     open_routes().into_iter().chain(api_routes()).map(|(path, _)| path).collect()
 }
 
-/// The router, with the checks of each route.
 pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
     let add = |router: Router<Arc<Shared>>, (path, method): Route| router.route(path, method);
     let api = api_routes().into_iter().fold(Router::new(), add);
@@ -134,24 +133,15 @@ async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
 async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Entities>, ApiError> {
     let args = known_args(args, &["scene", "plane", "ghosts"])?;
     let scene = scene_arg(&shared.state, &args)?;
-    let plane = match args.get("plane").map(|p| (p, whole::parse(p))) {
-        None => Plane(0),
-        Some((_, Some(n))) => Plane(n),
-        Some((p, None)) => {
-            let expected = "a whole number from -2147483648 to 2147483647, for example plane=0";
-            return Err(ApiError::bad(format!("plane is {p:?}"), expected));
-        }
+    let expected = "a whole number from -2147483648 to 2147483647, for example plane=0";
+    let plane = read_arg(&args, "plane", whole::parse, expected)?.map_or(Plane(0), Plane);
+    let is_asked = |text: &str| match whole::parse(text) {
+        Some(0) => Some(false),
+        Some(1) => Some(true),
+        _ => None,
     };
-    let ghosts = match args.get("ghosts").map(|g| (g, whole::parse(g))) {
-        None | Some((_, Some(0))) => false,
-        Some((_, Some(1))) => true,
-        Some((g, _)) => {
-            return Err(ApiError::bad(
-                format!("ghosts is {g:?}"),
-                "ghosts=1 to include ghosts, ghosts=0 to leave them out",
-            ));
-        }
-    };
+    let expected = "ghosts=1 to include ghosts, ghosts=0 to leave them out";
+    let ghosts = read_arg(&args, "ghosts", is_asked, expected)?.unwrap_or(false);
     let survey = shared.surveys().survey(&shared.state.regions.now(), scene.id, Some(plane)).await;
     Ok(Json(shapes::entities(&scene, plane, ghosts, &survey)))
 }
@@ -170,6 +160,18 @@ fn known_args(args: Args, known: &[&str]) -> Result<HashMap<String, String>, Api
         }
     }
     Ok(read)
+}
+
+/// An argument as `read` reads it; `None`: it is not given.
+fn read_arg<T>(
+    args: &HashMap<String, String>,
+    name: &str,
+    read: impl FnOnce(&str) -> Option<T>,
+    expected: &str,
+) -> Result<Option<T>, ApiError> {
+    let Some(text) = args.get(name) else { return Ok(None) };
+    let bad = || ApiError::bad(format!("{name} is {text:?}"), expected);
+    read(text).map(Some).ok_or_else(bad)
 }
 
 fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc<Scene>, ApiError> {
@@ -205,7 +207,6 @@ async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, 
     }
 }
 
-/// Finds an entity and its scene.
 async fn find(
     state: &ConsoleState,
     id: EntityId,
@@ -214,20 +215,27 @@ async fn find(
     let scene = |id| state.directory.scene(id);
     match found.and_then(|(scene_id, e)| Some((scene(scene_id)?, e))) {
         Some(found) => Ok(found),
-        None if late.is_empty() => Err(ApiError::not_found(
-            format!("no region has an entity {id}"),
-            "the id of an entity; /api/entities lists them",
-        )),
         None => {
             let late: Vec<String> = late.into_iter().map(shapes::region_name).collect();
-            Err(ApiError::unavailable(
-                format!(
-                    "no region that answered has an entity {id}; no answer from {}",
-                    late.join(", ")
-                ),
-                "try again",
-            ))
+            Err(no_entity(("region", &late), id, "/api/entities lists them"))
         }
+    }
+}
+
+/// None of these places (regions, or processes) has the entity, unless it is in one that does not answer.
+fn no_entity((place, silent): (&str, &[String]), id: EntityId, list: &str) -> ApiError {
+    match silent.is_empty() {
+        true => ApiError::not_found(
+            format!("no {place} has an entity {id}"),
+            format!("the id of an entity; {list}"),
+        ),
+        false => ApiError::unavailable(
+            format!(
+                "no {place} that answered has an entity {id}; no answer from {}",
+                silent.join(", ")
+            ),
+            "try again",
+        ),
     }
 }
 
@@ -235,11 +243,8 @@ async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer
     let args = known_args(args, &["a", "b"])?;
     let id = |name: &str| {
         let expected = "a whole number, the id of an entity, as in /api/why?a=17&b=42";
-        let Some(text) = args.get(name) else {
-            return Err(ApiError::bad(format!("{name} is missing"), expected));
-        };
-        let bad = || ApiError::bad(format!("{name} is {text:?}"), expected);
-        whole::parse(text).map(EntityId).ok_or_else(bad)
+        let id = read_arg(&args, name, whole::parse, expected)?.map(EntityId);
+        id.ok_or_else(|| ApiError::bad(format!("{name} is missing"), expected))
     };
     let (a, b) = (id("a")?, id("b")?);
     let (a, b) = join(find(&shared.state, a), find(&shared.state, b)).await;
@@ -247,7 +252,6 @@ async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer
     Ok(Json(why::answer([&scene_of_a, &scene_of_b], &a, &b)))
 }
 
-/// The terrain of the scene in the arguments.
 fn terrain_arg(
     state: &ConsoleState,
     args: &HashMap<String, String>,
@@ -302,11 +306,8 @@ async fn terrain_figures(
 
 /// A whole number from 0 among the arguments; default 0.
 fn number_arg(args: &HashMap<String, String>, name: &str) -> Result<u32, ApiError> {
-    let Some(text) = args.get(name) else { return Ok(0) };
-    whole::parse(text).ok_or_else(|| {
-        let expected = format!("a whole number from 0 to {}, for example {name}=0", u32::MAX);
-        ApiError::bad(format!("{name} is {text:?}"), expected)
-    })
+    let expected = format!("a whole number from 0 to {}, for example {name}=0", u32::MAX);
+    Ok(read_arg(args, name, whole::parse, &expected)?.unwrap_or(0))
 }
 
 async fn terrain_piece(
@@ -369,19 +370,7 @@ async fn entity(State(shared): Console, id: Id) -> Result<Json<people::Whereabou
     }
     let late = found.late.into_iter().map(shapes::region_name);
     let silent: Vec<String> = found.silent.into_iter().chain(late).collect();
-    Err(match silent.is_empty() {
-        true => ApiError::not_found(
-            format!("no process has an entity {id}"),
-            "the id of an entity; /api/players lists players",
-        ),
-        false => ApiError::unavailable(
-            format!(
-                "no process that answered has an entity {id}; no answer from {}",
-                silent.join(", ")
-            ),
-            "try again",
-        ),
-    })
+    Err(no_entity(("process", &silent), id, "/api/players lists players"))
 }
 
 async fn metrics_text(State(shared): Console) -> Response {

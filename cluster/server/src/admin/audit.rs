@@ -15,13 +15,10 @@ use super::access::Shown;
 const COMMAND_MAX: usize = 512;
 
 pub struct Command<'a> {
-    /// The caller's address.
     pub caller: SocketAddr,
-    /// The token in the request.
     pub shown: Shown,
     /// The route, for example `/api/cluster/drain`.
     pub path: &'a str,
-    /// Its body.
     pub body: &'a [u8],
 }
 
@@ -35,7 +32,6 @@ pub struct Outcome(pub String);
 pub struct Audit(Arc<LogLimit>);
 
 impl Audit {
-    /// Logs an answered command.
     pub fn done(&self, command: &Command<'_>, status: StatusCode, outcome: &str) {
         let Command { caller, shown, path, body } = command;
         let (token, order, status) = (shown.name(), text(body), status.as_u16());

@@ -66,7 +66,6 @@ fn caller(request: &Request) -> SocketAddr {
     request.extensions().get::<Caller>().map_or(unknown, |caller| caller.0)
 }
 
-/// Reads the whole body of a command.
 async fn whole(request: Request) -> Result<(Request, Bytes), ApiError> {
     let (head, body) = request.into_parts();
     let body = match tokio::time::timeout(BODY_LIMIT, to_bytes(body, BODY_MAX)).await {

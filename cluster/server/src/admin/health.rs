@@ -16,7 +16,6 @@ use super::routing::{Console, Route, harden};
 use super::sampler::SILENCE_LIMIT;
 use super::{figures, guard, shapes};
 
-/// The paths.
 pub(super) const PATHS: [&str; 3] = ["/alive", "/ready", "/whole"];
 
 pub(super) fn routes() -> [Route; 3] {

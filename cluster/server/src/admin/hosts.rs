@@ -15,7 +15,6 @@ use super::error::ApiError;
 #[derive(Debug, Clone)]
 pub struct Hosts(Arc<[String]>);
 
-/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misdirected {
     /// There is no valid `Host` header, or more than one.
@@ -47,9 +46,6 @@ impl Hosts {
     }
 
     /// Checks the host names of a request.
-    ///
-    /// # Errors
-    /// [`Misdirected`].
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Misdirected> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {

@@ -15,7 +15,8 @@ use purview::scene::movement::Reason;
 use purview::scene::{RegionId, SceneId};
 
 use super::process::{self, Usage};
-use super::region_series::{Buckets, Counter, Figures, Sum, Totals, busiest};
+use super::quantiles::Buckets;
+use super::region_series::{Counter, Figures, Sum, Totals, busiest};
 use crate::metrics::RegionSeries;
 use crate::metrics::{Collector, Families};
 use crate::node::hosted::Hosted;
@@ -66,13 +67,11 @@ const FAMILIES: [Family; 24] = families! {
     Counter purview_arrivals_late "Entities received that acted later than in the tick after their last one in the old region." late_arrivals;
 };
 
-/// The families that are counters.
 fn counters() -> Vec<Counter> {
     let all = FAMILIES.iter().filter(|family| matches!(family.kind, MetricType::Counter));
     all.map(|family| family.of).collect()
 }
 
-/// A region with its labels, or a sum of regions.
 struct Labelled<'r> {
     scene: &'r str,
     region: String,
@@ -90,7 +89,6 @@ impl Labelled<'_> {
     }
 }
 
-/// The metrics of the regions that run in this process.
 #[derive(Debug)]
 pub struct RegionCollector {
     pub directory: Arc<Directory>,
@@ -121,7 +119,6 @@ impl Collector for RegionCollector {
     }
 }
 
-/// Writes the metrics of regions, each with its scene's name.
 fn write_regions<'r>(
     out: &mut Families<'_>,
     regions: impl Iterator<Item = (&'r str, RegionId, &'r RegionMetrics)>,
@@ -169,7 +166,6 @@ fn write_sums<'n>(
     write_families(out, (&counted, &gauges))
 }
 
-/// Adds the gauges of a region to a sum.
 fn add_gauges(sum: &RegionMetrics, of: &RegionMetrics) {
     for family in FAMILIES.iter().filter(|family| matches!(family.kind, MetricType::Gauge)) {
         let value = (family.of)(of).load(Relaxed);
@@ -181,7 +177,6 @@ fn add_gauges(sum: &RegionMetrics, of: &RegionMetrics) {
     }
 }
 
-/// Writes all families: what was counted, and what is.
 fn write_families(
     out: &mut Families<'_>,
     (counted, gauges): (&[Labelled<'_>], &[Labelled<'_>]),
@@ -223,8 +218,8 @@ fn write_tick_times(out: &mut Families<'_>, regions: &[Labelled<'_>]) -> fmt::Re
         let ns = region.metrics.delivery_ns_sum.load(Relaxed);
         delivery.counter(&region.labels(), ns as f64 / 1e9)?;
     }
-    let mut ticks =
-        out.histograms("purview_tick_seconds", "Time of work in a tick of the region.")?;
+    let help = "Time of work in a tick of the region.";
+    let mut ticks = out.family("purview_tick_seconds", help, MetricType::Histogram)?;
     for region in regions {
         let bounds = TICK_BUCKETS_US.iter().map(|us| seconds(*us)).chain([f64::INFINITY]);
         let buckets: Vec<_> = bounds.zip(region.buckets).collect();
@@ -238,7 +233,6 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-/// The metrics of the process itself.
 #[derive(Debug)]
 pub struct ProcessCollector {
     pub directory: Arc<Directory>,

@@ -103,7 +103,6 @@ pub struct ConsoleState {
     pub workers: Option<ListWorkers>,
 }
 
-/// The metrics of the regions.
 fn figures(regions: &[RegionHandle]) -> impl Iterator<Item = (RegionId, &RegionMetrics)> + Clone {
     regions.iter().map(|r| (r.region, &*r.metrics))
 }
@@ -170,9 +169,6 @@ impl Console {
     }
 
     /// The same for a process that waits for its stores: health checks say why.
-    ///
-    /// # Errors
-    /// As [`Console::start`].
     pub(crate) fn waiting(
         why: Arc<Mutex<String>>,
         addr: SocketAddr,

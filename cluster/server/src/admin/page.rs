@@ -3,7 +3,6 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-/// A file of a page.
 #[derive(Debug)]
 pub struct Asset {
     pub name: &'static str,

@@ -9,13 +9,10 @@ const USER_HZ: f64 = 100.0;
 pub struct Usage {
     /// CPU time since the start, in seconds.
     pub cpu_s: Option<f64>,
-    /// Resident memory now, in bytes.
     pub rss_bytes: Option<u64>,
-    /// Peak resident memory, in bytes.
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// The current usage.
 pub fn usage() -> Usage {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -37,7 +37,6 @@ fn json(value: &Value) -> Json {
     value.read::<Read>().map_or(Json::Null, |read| read.0)
 }
 
-/// A MessagePack value read as JSON.
 struct Read(Json);
 
 impl<'de> Deserialize<'de> for Read {

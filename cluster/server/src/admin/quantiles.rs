@@ -1,13 +1,13 @@
 //! Quantiles of tick times, from the histogram buckets of the regions.
 
 use purview::actor::region::metrics::{RegionMetrics, TICK_BUCKETS_US};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Ticks per bucket of [`TICK_BUCKETS_US`]; the last entry is for longer ticks.
 pub(super) type Buckets = [u64; TICK_BUCKETS_US.len() + 1];
 
 /// Tick times, in milliseconds; all 0 without ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct TickTimes {
     /// The mean.
     pub mean: f64,
@@ -26,7 +26,6 @@ pub fn tick_times<'a>(regions: impl IntoIterator<Item = &'a RegionMetrics>) -> T
     sum.times()
 }
 
-/// The sum of the tick times of one or more regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TickSum {
     pub buckets: Buckets,
@@ -35,7 +34,6 @@ pub(super) struct TickSum {
 }
 
 impl TickSum {
-    /// Adds the tick times of a region.
     pub fn add(&mut self, m: &RegionMetrics) {
         use std::sync::atomic::Ordering::Relaxed;
         for (total, n) in self.buckets.iter_mut().zip(m.tick_buckets()) {

@@ -16,19 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 
-/// A region that runs, and its figures.
+use super::quantiles::Buckets;
+
 pub(super) type Figures = (SceneId, RegionId, Arc<RegionMetrics>);
 
-/// Reads one counter of a region.
 pub(super) type Counter = fn(&RegionMetrics) -> &AtomicU64;
 
-/// How many regions are the busiest ones.
 pub(super) const BUSIEST: usize = 20;
 
-/// Ticks by how long they took.
-pub(super) type Buckets = [u64; 25];
-
-/// The sum of the counters of a scene's regions.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     /// What the families of counters read.

@@ -14,7 +14,6 @@ use super::shared::Shared;
 /// What a handler is given.
 pub(super) type Console = State<Arc<Shared>>;
 
-/// A path and its handler.
 pub(super) type Route = (&'static str, MethodRouter<Arc<Shared>>);
 
 /// Adds the security headers to every answer of the console.

@@ -26,7 +26,6 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of this process.
     pub fn of_process() -> Places {
         Places::of(|name| std::env::var_os(name), std::env::temp_dir())
     }

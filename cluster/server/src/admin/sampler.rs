@@ -15,12 +15,10 @@ const KEPT: usize = 10;
 /// A region without a tick for this long is silent.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Regions with their metrics.
 pub trait Regions<'a>: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone {}
 
 impl<'a, T: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone> Regions<'a> for T {}
 
-/// The counters of all regions at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     at: Option<Instant>,
@@ -30,14 +28,11 @@ struct Sample {
     handoffs: u64,
 }
 
-/// The figures of the last seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Recent {
     /// The length of the window.
     pub seconds: f64,
-    /// Tick times in the window.
     pub tick_ms: TickTimes,
-    /// Frames sent to sessions.
     pub frames_per_s: f64,
     /// Enters, leaves, moves and actions in these frames.
     pub updates_per_s: f64,
@@ -54,7 +49,6 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Takes a sample.
     pub fn sample<'a>(&mut self, now: Instant, regions: impl Regions<'a>) {
         self.observe(now, regions.clone());
         if self.samples.len() == KEPT + 1 {

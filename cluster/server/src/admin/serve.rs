@@ -154,7 +154,7 @@ impl Served {
         let service = service_fn(move |mut request: Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Caller(from));
             let is_health = health::PATHS.contains(&request.uri().path());
-            let called = (is_health || ticket.log_in().is_ok())
+            let called = (is_health || ticket.log_in(None).is_ok())
                 .then(|| router.clone().call(request.map(Body::new)));
             async move {
                 match called {

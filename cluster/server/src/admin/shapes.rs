@@ -14,18 +14,15 @@ use serde::Serialize;
 use super::properties::{self, PropertyShape};
 use crate::node::inspect::Survey;
 
-/// A region's name for people.
 pub fn region_name(id: RegionId) -> String {
     format!("R{id}")
 }
 
-/// The name of a kind in the scene.
 pub fn kind_name(scene: &Scene, kind: Kind) -> String {
     let named = scene.spec.kinds.get(usize::from(kind.0)).map(|k| k.name.clone());
     named.unwrap_or_else(|| format!("kind {kind}"))
 }
 
-/// The name of a class of bonds.
 fn bond_name(scene: &Scene, class: u8) -> String {
     let named = scene.spec.bonds.kinds.get(usize::from(class)).cloned();
     named.unwrap_or_else(|| format!("bond class {class}"))
@@ -39,7 +36,6 @@ pub struct Scenes {
     pub scenes: Vec<SceneShape>,
 }
 
-/// A scene, with its regions and the planes in use.
 #[derive(Debug, Serialize)]
 pub struct SceneShape {
     pub id: SceneId,
@@ -51,7 +47,8 @@ pub struct SceneShape {
     pub patch_cm: [i32; 2],
     pub layers: Vec<LayerShape>,
     pub kinds: Vec<KindShape>,
-    pub visibility: VisibilityShape,
+    #[serde(with = "VisibilityShape")]
+    pub visibility: Visibility,
     /// Bits of the range of players: 1 NEAR, 2 MIDDLE, 4 FAR.
     pub range: u8,
     /// How far apart in height entities may be to come into view of each other; `None`: heights do not count.
@@ -85,23 +82,11 @@ pub struct KindShape {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(tag = "mode", rename_all = "snake_case")]
+#[serde(remote = "Visibility", tag = "mode", rename_all = "snake_case")]
 pub enum VisibilityShape {
     Patches,
     Circle { enter_cm: i32, leave_cm: i32 },
     All,
-}
-
-impl From<Visibility> for VisibilityShape {
-    fn from(v: Visibility) -> Self {
-        match v {
-            Visibility::Patches => VisibilityShape::Patches,
-            Visibility::Circle { enter_cm, leave_cm } => {
-                VisibilityShape::Circle { enter_cm, leave_cm }
-            }
-            Visibility::All => VisibilityShape::All,
-        }
-    }
 }
 
 /// A plane in use. Lines with room are in use even when empty.
@@ -119,12 +104,10 @@ pub struct RegionShape {
     pub rect: Rect,
     /// Its group of planes.
     pub group: u16,
-    /// The owner node.
     pub owner: String,
     pub epoch: Epoch,
 }
 
-/// The shape of a scene, from a survey of all planes.
 pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
     let spec = &scene.spec;
     SceneShape {
@@ -148,7 +131,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
                 watch_cm: k.watch.as_ref().map(|watch| (watch.enter_cm, watch.leave_cm)),
             })
             .collect(),
-        visibility: spec.visibility.into(),
+        visibility: spec.visibility,
         range: spec.range.bits(),
         height_cm: spec.height_cm,
         view_cap: spec.view_cap,
@@ -205,10 +188,8 @@ pub type GhostRow = (u64, u8, i32, i32, u32, u32);
 pub struct Entities {
     pub scene: String,
     pub plane: Plane,
-    /// The names of the columns of `entities`.
     pub entity_fields: [&'static str; 7],
     pub entities: Vec<EntityRow>,
-    /// The names of the columns of `ghosts`.
     pub ghost_fields: [&'static str; 6],
     /// Empty unless requested.
     pub ghosts: Vec<GhostRow>,
@@ -222,7 +203,6 @@ pub struct Entities {
     pub late: Vec<RegionId>,
 }
 
-/// The entities of one plane.
 pub fn entities(scene: &Scene, plane: Plane, with_ghosts: bool, survey: &Survey) -> Entities {
     let mut out = Entities {
         scene: scene.spec.name.clone(),
@@ -270,7 +250,6 @@ fn doors(scene: &Scene, plane: Plane, survey: &Survey) -> Vec<(u16, bool)> {
     all.into_iter().collect()
 }
 
-/// A class of bonds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BondShape {
     /// 0 is the strongest.
@@ -279,7 +258,6 @@ pub struct BondShape {
 }
 
 impl BondShape {
-    /// The bond of a pair, if there is one.
     pub fn of(scene: &Scene, class: u8) -> Option<BondShape> {
         (class != NO_BOND).then(|| BondShape { class, name: bond_name(scene, class) })
     }
@@ -324,7 +302,6 @@ pub struct Player {
     pub plane: Plane,
     pub pos: Pos,
     pub range: RangeShape,
-    /// The view list, the best first.
     pub view: Vec<RankedShape>,
     /// Players that were asked and have not answered yet.
     pub asked: Vec<EntryShape>,
@@ -332,13 +309,11 @@ pub struct Player {
     pub worst: Option<EntryShape>,
     pub view_cap: usize,
     pub view_margin_cm: u32,
-    /// Other entities in view.
     pub seen: Vec<EntityId>,
     pub facing: Facing,
     pub properties: Vec<PropertyShape>,
 }
 
-/// The range of a player.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum RangeShape {
@@ -354,7 +329,6 @@ pub enum RangeShape {
     All,
 }
 
-/// A player of `scene`.
 pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
     let range = match scene.spec.visibility {
         Visibility::Patches => RangeShape::Patches {
@@ -386,7 +360,6 @@ pub fn player(scene: &Scene, p: PlayerDetails) -> Player {
     }
 }
 
-/// The names of the rings of a range.
 pub fn ring_names(range: RangeSet) -> Vec<&'static str> {
     let names = ["near", "middle", "far"];
     (0..).zip(names).filter(|(ring, _)| range.has_ring(*ring)).map(|(_, name)| name).collect()

@@ -15,9 +15,7 @@ use crate::node::inspect::Surveys;
 /// Time between samples.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What all requests share.
 pub struct Shared {
-    /// What the console looks at.
     pub state: ConsoleState,
     registry: Registry,
     surveys: Surveys,
@@ -44,12 +42,10 @@ impl Shared {
         Shared { state, registry, surveys, sampler, asking }
     }
 
-    /// All metrics of the process.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The latest surveys of the regions of this process.
     pub fn surveys(&self) -> &Surveys {
         &self.surveys
     }
@@ -60,7 +56,6 @@ impl Shared {
     }
 }
 
-/// Takes samples for as long as it runs.
 pub async fn sample(shared: Arc<Shared>) {
     let mut every = tokio::time::interval(EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -28,7 +28,6 @@ pub struct Stats {
     pub regions: Vec<RegionStats>,
 }
 
-/// The figures of one region or of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Figures {
     pub ticks: u64,
@@ -45,7 +44,6 @@ pub struct Figures {
     pub view_messages: u64,
 }
 
-/// The figures of one region.
 #[derive(Debug, Serialize)]
 pub struct RegionStats {
     pub scene: SceneId,
@@ -78,7 +76,6 @@ impl Figures {
     }
 }
 
-/// The figures of these regions and of the process.
 pub fn stats<'a>(
     node: &str,
     regions: impl Iterator<Item = (SceneId, RegionId, &'a RegionMetrics)>,

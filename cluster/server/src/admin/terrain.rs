@@ -48,7 +48,6 @@ pub struct DoorShape {
     pub runs: Vec<[i32; 3]>,
 }
 
-/// The size and the doors of a terrain.
 pub fn shape(scene: &str, terrain: &Terrain) -> TerrainShape {
     let door = |d: &Door| DoorShape { name: d.name.clone(), open: d.open, runs: runs(&d.tiles) };
     TerrainShape {
@@ -75,7 +74,6 @@ fn runs(tiles: &[Tile]) -> Vec<[i32; 3]> {
     runs
 }
 
-/// The number of levels of detail.
 pub fn levels(terrain: &Terrain) -> u32 {
     let side = terrain.width().max(terrain.depth()) as u32;
     side.div_ceil(PIECE as u32).next_power_of_two().ilog2() + 1
@@ -92,7 +90,6 @@ pub fn version(terrain: &Terrain) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The part of a terrain in one piece.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     level: u32,

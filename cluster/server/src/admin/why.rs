@@ -12,11 +12,9 @@ use super::shapes::{BondShape, EntryShape, kind_name, ring_names};
 pub struct Answer {
     pub a: EntityId,
     pub b: EntityId,
-    /// Whether the two see each other.
     pub seen: bool,
     #[serde(flatten)]
     pub why: WhyShape,
-    /// The same as sentences for people.
     pub sentences: Vec<String>,
 }
 
@@ -62,7 +60,6 @@ pub enum WhyShape {
     },
 }
 
-/// The rank of a pair.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct PairShape {
     pub bond: Option<BondShape>,
@@ -93,7 +90,6 @@ pub enum LimitShape {
         known: bool,
     },
     Height {
-        /// How far apart the two are in height.
         apart_cm: u32,
         enter_cm: u32,
         leave_cm: u32,
@@ -177,7 +173,6 @@ fn shape(why: Why, scenes: [&Scene; 2]) -> WhyShape {
     }
 }
 
-/// The answer as sentences for people.
 fn sentences(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
     match why {
         Why::Seen { pair, places: [on_a, on_b] } => vec![
@@ -259,7 +254,6 @@ fn out_of_range_text([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec<
     }
 }
 
-/// The sides of a patch.
 fn patch_text(patch_cm: [i32; 2]) -> String {
     let [x, z] = patch_cm.map(|side| metres(side.unsigned_abs()));
     if x == z { x } else { format!("{x} x {z}") }

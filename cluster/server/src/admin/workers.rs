@@ -66,7 +66,6 @@ pub struct WorkerShape {
     pub status: WorkerStatus,
 }
 
-/// The logic workers that a process knows.
 pub(super) fn workers(state: &ConsoleState) -> WorkersShape {
     let mut all = state.workers.as_ref().map(|list| list()).unwrap_or_default();
     all.sort_by_key(|worker| worker.worker);

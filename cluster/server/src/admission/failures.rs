@@ -14,7 +14,6 @@ pub(super) const FAILURES_OVER: Duration = Duration::from_secs(60);
 /// time ends first.
 pub(super) const FAILURES_MAX: usize = 16_384;
 
-/// The failed tokens of one source.
 #[derive(Debug, Clone, Copy)]
 struct Failed {
     count: u32,
@@ -23,7 +22,6 @@ struct Failed {
     ends: Instant,
 }
 
-/// The failed tokens of all sources.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     of: BTreeMap<Source, Failed>,

@@ -45,7 +45,6 @@ use self::places::Places;
 use self::source::NETWORK_FACTOR;
 pub(crate) use self::source::Source;
 
-/// Why a connection is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("the server is full")]
@@ -59,7 +58,6 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// The reason in metrics.
     fn kind(self) -> Refusal {
         match self {
             Refused::Full => Refusal::Full,
@@ -88,7 +86,6 @@ pub(crate) struct Bounds {
     pub(crate) sessions: u64,
     /// Most connections without one.
     pub(crate) waiting: usize,
-    /// Most connections of one subject.
     pub(crate) per_subject: u32,
     /// Whether connections are refused while there is no free session.
     pub(crate) refuses_when_full: bool,
@@ -105,19 +102,15 @@ pub(crate) struct Admission {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number of the newest connection.
     last: u64,
     sessions: u64,
-    /// Connections without a login.
     waiting: BTreeMap<u64, Waiting>,
     addresses: Places,
     networks: Places,
-    /// The sessions of each subject that has any.
     subjects: BTreeMap<Arc<str>, u32>,
     failures: Failures,
 }
 
-/// A connection without a login.
 #[derive(Debug)]
 struct Waiting {
     source: Source,
@@ -250,7 +243,6 @@ impl Admission {
         }
     }
 
-    /// Counts an invalid token of this source.
     fn failed(&self, source: Source) {
         self.counters.tokens_failed.fetch_add(1, Ordering::Relaxed);
         if source.is_in(&self.limits.exempt) {
@@ -290,24 +282,14 @@ pub(crate) struct Ticket {
 enum LoggedIn {
     #[default]
     NotYet,
-    /// With a subject, if there is one.
     Yes(Option<Arc<str>>),
     /// The login is valid, but there is no session for it.
     Not(NotIn),
 }
 
 impl Ticket {
-    /// Records a valid login without a subject.
-    pub(crate) fn log_in(&self) -> Result<(), NotIn> {
-        self.log_in_of(None)
-    }
-
-    /// Records a valid login of a subject.
-    pub(crate) fn log_in_as(&self, subject: &str) -> Result<(), NotIn> {
-        self.log_in_of(Some(subject))
-    }
-
-    fn log_in_of(&self, subject: Option<&str>) -> Result<(), NotIn> {
+    /// Records a valid login, of a subject if there is one.
+    pub(crate) fn log_in(&self, subject: Option<&str>) -> Result<(), NotIn> {
         let mut logged_in = self.logged_in.lock();
         if matches!(*logged_in, LoggedIn::Yes(_)) {
             return Ok(());
@@ -340,12 +322,10 @@ impl Ticket {
         Ok(())
     }
 
-    /// Whether the connection has a login.
     pub(crate) fn is_logged_in(&self) -> bool {
         matches!(*self.logged_in.lock(), LoggedIn::Yes(_))
     }
 
-    /// Records an invalid token.
     pub(crate) fn fail(&self) {
         self.admission.failed(self.source);
     }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::Source;
 
-/// The connections of one source.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) connections: u32,
@@ -24,7 +23,6 @@ impl Held {
 
 type Rank = (usize, Reverse<u64>, Source);
 
-/// The connections of all sources.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     of: BTreeMap<Source, Held>,
@@ -46,12 +44,10 @@ impl Places {
         self.of.get(&source)?.waiting.first().copied()
     }
 
-    /// The connection that gives way.
     pub(super) fn oldest_of_most(&self) -> Option<u64> {
         self.ranks.last().map(|(_, Reverse(oldest), _)| *oldest)
     }
 
-    /// A connection comes, and waits.
     pub(super) fn add(&mut self, source: Source, number: u64) {
         self.change(source, |held| {
             held.connections += 1;
@@ -59,14 +55,12 @@ impl Places {
         });
     }
 
-    /// A connection waits no longer.
     pub(super) fn stop_waiting(&mut self, source: Source, number: u64) {
         self.change(source, |held| {
             held.waiting.remove(&number);
         });
     }
 
-    /// A connection has ended.
     pub(super) fn remove(&mut self, source: Source, number: u64) {
         self.change(source, |held| {
             held.waiting.remove(&number);

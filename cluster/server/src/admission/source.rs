@@ -14,7 +14,6 @@ const ADDRESS_BITS: u8 = 64;
 /// addresses.
 const NETWORK_BITS: u8 = 48;
 
-/// The source of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// A simulated client.

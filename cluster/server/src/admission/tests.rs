@@ -23,7 +23,6 @@ fn ip(text: &str) -> Option<IpAddr> {
     Some(text.parse().unwrap())
 }
 
-/// Whether the connection was evicted.
 fn is_evicted(evicted: &mut oneshot::Receiver<()>) -> bool {
     evicted.try_recv().is_ok()
 }
@@ -34,13 +33,13 @@ fn waiting_connections_use_no_session() {
     let idle: Vec<_> = (0..50).map(|i| admission.admit(ip(&format!("10.0.0.{i}")))).collect();
     assert!(idle.iter().all(Result::is_ok));
     let (honest, _evicted) = admission.admit(ip("10.0.1.1")).unwrap();
-    assert!(honest.log_in().is_ok() && honest.log_in().is_ok());
+    assert!(honest.log_in(None).is_ok() && honest.log_in(None).is_ok());
     assert_eq!(admission.admit(ip("10.0.1.2")).err(), Some(Refused::Full));
     // A valid hello that arrives when the last session is in use.
     let (late, _evicted) = idle.into_iter().next().unwrap().unwrap();
-    assert_eq!((late.log_in(), late.refusal()), (Err(NotIn::Full), Some(NotIn::Full)));
+    assert_eq!((late.log_in(None), late.refusal()), (Err(NotIn::Full), Some(NotIn::Full)));
     drop(honest);
-    assert_eq!((late.log_in(), late.refusal()), (Ok(()), None));
+    assert_eq!((late.log_in(None), late.refusal()), (Ok(()), None));
     assert_eq!(admission.counters.sessions_total.load(Ordering::Relaxed), 2);
 }
 
@@ -49,12 +48,12 @@ fn connections_and_handshakes_per_address_are_limited() {
     let admission = admission(100, 100);
     let (first, mut first_evicted) = admission.admit(ip("10.0.0.1")).unwrap();
     let (second, mut second_evicted) = admission.admit(ip("10.0.0.1")).unwrap();
-    first.log_in().unwrap();
+    first.log_in(None).unwrap();
     let third = admission.admit(ip("10.0.0.1")).unwrap();
     // The oldest connection that still waits is evicted.
     let fourth = admission.admit(ip("10.0.0.1")).unwrap();
     assert!(!is_evicted(&mut first_evicted) && is_evicted(&mut second_evicted));
-    assert_eq!((second.log_in(), second.refusal()), (Err(NotIn::Evicted), None));
+    assert_eq!((second.log_in(None), second.refusal()), (Err(NotIn::Evicted), None));
     assert_eq!(admission.admit(ip("10.0.0.1")).err(), Some(Refused::Address(4)));
     assert!(admission.admit(ip("10.0.0.2")).is_ok());
     drop((first, second, third, fourth));
@@ -71,7 +70,7 @@ fn the_address_with_most_connections_loses_one() {
     let mut new = admission.admit(ip("10.0.0.3")).unwrap();
     assert!(is_evicted(&mut many[0].1) && !is_evicted(&mut many[1].1));
     assert!(!is_evicted(&mut one.1) && !is_evicted(&mut new.1));
-    assert_eq!([one.0.log_in(), new.0.log_in()], [Ok(()); 2]);
+    assert_eq!([one.0.log_in(None), new.0.log_in(None)], [Ok(()); 2]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,13 +145,13 @@ fn a_subject_fills_no_more_than_its_own_sessions() {
     let admission = admission(100, 100);
     let admit = |number: u8| admission.admit(ip(&format!("10.0.0.{number}"))).unwrap();
     let held: Vec<_> = (0..10).map(admit).collect();
-    let in_now = held.iter().filter(|(ticket, _)| ticket.log_in_as("mallory").is_ok()).count();
+    let in_now = held.iter().filter(|(ticket, _)| ticket.log_in(Some("mallory")).is_ok()).count();
     assert_eq!((in_now, admission.state.lock().sessions), (3, 3));
     assert_eq!(held[9].0.refusal(), Some(NotIn::Subject(3)));
     let (honest, _evicted) = admit(200);
-    assert_eq!(honest.log_in_as("alice"), Ok(()));
+    assert_eq!(honest.log_in(Some("alice")), Ok(()));
     drop(held);
-    assert_eq!(admit(201).0.log_in_as("mallory"), Ok(()));
+    assert_eq!(admit(201).0.log_in(Some("mallory")), Ok(()));
     drop(honest);
     assert!(admission.state.lock().subjects.is_empty() && admission.state.lock().sessions == 0);
 }

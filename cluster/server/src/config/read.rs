@@ -138,14 +138,10 @@ impl<'a> Section<'a> {
 
     /// Refuses a key that must not be set at all, without quoting its value.
     pub fn forbid(&mut self, name: &'static str, rule: &str) {
-        let Some(node) = self.node.and_then(|n| n.at(name)) else { return };
-        self.known.push(name);
-        let origin = match &node.origin {
-            Origin::Flag(_) => Origin::Flag(format!("{}=...", self.path_of(name))),
-            origin => origin.clone(),
-        };
-        let (key, rule) = (self.path_of(name), rule.into());
-        self.problems.push(ConfigError { key, found: None, rule, origin });
+        if self.says(name) {
+            self.known.push(name);
+            self.refuse(name, rule);
+        }
     }
 
     /// Refuses the value of a key without quoting it.

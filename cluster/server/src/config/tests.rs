@@ -54,13 +54,11 @@ fn what_is_wrong_is_told_where_it_stands_and_what_would_be_right() {
 
 #[test]
 fn updates_by_error_can_be_turned_off_and_near_entities_are_then_told_in_every_tick() {
-    let spec =
-        |line: &str| Config::parse(&format!("[[scene]]\n{line}")).unwrap().scenes.remove(0).spec;
-    let (on, off) = (spec("name = \"a\""), spec("update_error = \"off\""));
+    let (on, off) = (scene("name = \"a\""), scene("update_error = \"off\""));
     assert_eq!((on.update_error, on.rates.near), (Some(UpdateError::default()), 5));
     assert_eq!((off.update_error, off.rates.near), (None, 1));
     assert_eq!((on.egress_bits_s, on.crowd), (0, None));
-    assert_eq!(spec("crowd = {}").crowd, Some(CrowdSpec::default()));
+    assert_eq!(scene("crowd = {}").crowd, Some(CrowdSpec::default()));
     for bad in ["3", "101%", "3.25%", "-1%", "%", "1e1%"] {
         assert_eq!(
             wrong(&format!("[[scene]]\nupdate_error = {{ share = {bad:?} }}")),

@@ -73,7 +73,6 @@ pub trait Outbound {
     fn goodbye(&mut self, code: CloseCode, why: &str) -> impl Future<Output = Result<(), Broken>>;
 }
 
-/// What connects one connection to its session.
 pub(super) struct Link<'a> {
     pub(super) session: Addr<PlayerActor>,
     pub(super) queue: ClientQueue,
@@ -142,7 +141,6 @@ impl Link<'_> {
 struct Left<'a>(Option<&'a Addr<PlayerActor>>);
 
 impl Left<'_> {
-    /// The session has been told.
     fn forget(mut self) {
         self.0 = None;
     }
@@ -289,7 +287,6 @@ async fn write_rest(
     Ok(())
 }
 
-/// Sends the closing message with its reason.
 pub(super) async fn send_closing(
     outbound: &mut impl Outbound,
     code: CloseCode,

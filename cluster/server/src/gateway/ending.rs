@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How far a gateway has come with its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It admits clients.
@@ -22,7 +21,6 @@ pub(super) enum Phase {
     Closed,
 }
 
-/// Waits for the end of a gateway.
 pub(super) type Phases = watch::Receiver<Phase>;
 
 /// Waits until a gateway admits no client any more.
@@ -31,7 +29,6 @@ pub(super) async fn closed(phases: &mut Phases) {
     let _closed = phases.wait_for(|phase| *phase == Phase::Closed).await.is_ok();
 }
 
-/// When one connection is to end.
 #[derive(Debug, Clone)]
 pub(super) struct Ending {
     phases: Phases,
@@ -51,7 +48,6 @@ impl Ending {
         Ending { phases, turn }
     }
 
-    /// Waits until the connection is to end.
     pub(super) async fn is_due(&mut self) {
         loop {
             let phase = *self.phases.borrow_and_update();

@@ -23,7 +23,6 @@ use super::upgrade::NoUpgrade;
 use super::{Carrier, Shared, proxy, socket, tcp, ws};
 use crate::admission::{Refusal, Refused, Ticket};
 
-/// The decision on a connection.
 enum Admission {
     /// Admitted; the receiver fires when the connection is evicted.
     In(Ticket, oneshot::Receiver<()>),
@@ -31,7 +30,6 @@ enum Admission {
     Out(Refused, OwnedSemaphorePermit),
 }
 
-/// An accepted connection.
 pub(super) struct Accepted {
     pub(super) socket: std::net::TcpStream,
     pub(super) peer: SocketAddr,
@@ -167,7 +165,6 @@ impl Shared {
     }
 }
 
-/// Waits for the eviction of the connection.
 async fn until_evicted(evicted: oneshot::Receiver<()>) {
     // An error means that the connection has logged in.
     if evicted.await.is_err() {

@@ -17,7 +17,6 @@ use tokio::time::Instant;
 
 use super::socket::Socket;
 
-/// Frames for each message that a client may send.
 const FRAMES_PER_MESSAGE: u32 = 2;
 
 /// Longest head of a frame, in bytes: two, eight of length, four of mask.
@@ -108,7 +107,6 @@ impl FrameCounter {
     }
 }
 
-/// A socket whose incoming frames are counted.
 #[derive(Debug)]
 pub(super) struct Counted {
     socket: Socket,

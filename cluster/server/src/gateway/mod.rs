@@ -185,7 +185,6 @@ enum Carrier {
     Tcp,
 }
 
-/// What all connections share.
 struct Shared {
     config: GatewayConfig,
     tls: Option<ServerTls>,
@@ -470,7 +469,9 @@ impl Shared {
             let checked = tokens(token);
             let ticket = ticket.upgrade().ok_or("the connection is gone")?;
             match &checked {
-                Ok(login) => ticket.log_in_as(&login.0.subject).map_err(|why| why.to_string())?,
+                Ok(login) => {
+                    ticket.log_in(Some(&login.0.subject)).map_err(|why| why.to_string())?
+                }
                 Err(_) => ticket.fail(),
             }
             checked

@@ -9,7 +9,6 @@ use tokio_util::either::Either;
 
 use crate::tls::server::ServerTls;
 
-/// The stream of a connection.
 pub(super) type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Performs the TLS handshake if there is a certificate.

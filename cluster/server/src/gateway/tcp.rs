@@ -23,7 +23,6 @@ pub(super) struct TcpOut {
     unwritten: Vec<u8>,
 }
 
-/// The two halves of a connection.
 pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
     let (read, write) = tokio::io::split(socket);
     let framer = Framer::new(MAX_CLIENT_FRAME);
@@ -33,7 +32,6 @@ pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
     )
 }
 
-/// The socket of both halves.
 pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<Socket> {
     let is_whole = inbound.socket.is_pair_of(&outbound.socket);
     is_whole.then(|| inbound.socket.unsplit(outbound.socket))

@@ -160,7 +160,6 @@ pub struct Tokens {
     keys: Arc<RwLock<Held>>,
 }
 
-/// The current keys.
 struct Held {
     contents: Contents,
     keys: Arc<[Key]>,
@@ -393,7 +392,6 @@ fn decode<T: DeserializeOwned + Clone>(
     Err(why)
 }
 
-/// The algorithm and the key id in a token's header.
 fn head(token: &str) -> Result<(Algorithm, Option<String>), TokenError> {
     if token.is_empty() {
         return Err(TokenError::Missing);

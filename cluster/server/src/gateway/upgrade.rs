@@ -16,13 +16,11 @@ use super::socket::Socket;
 /// Longest request head, in bytes.
 const HEAD_MAX: usize = 8 * 1_024;
 
-/// Most headers in a request.
 const HEADERS_MAX: usize = 64;
 
 /// Why a request did not become a WebSocket.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoUpgrade {
-    /// The connection broke.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The client has been answered.

@@ -40,7 +40,6 @@ pub(super) async fn accept(
     Ok((WsIn(inn), WsOut(out)))
 }
 
-/// The socket of both halves.
 pub(super) fn socket(inn: WsIn, out: WsOut) -> Option<Socket> {
     out.0.reunite(inn.0).ok().map(|stream| stream.into_inner().into_inner())
 }

@@ -1,7 +1,6 @@
 //! The token of the service. It must never appear in a log line or an error.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,51 +10,37 @@ use tonic::{Request, Status};
 
 use crate::admission::NotIn;
 use crate::socket::Caller;
-use crate::token_file::{self, TokenError, bearer};
+use crate::token_file::bearer;
 
-/// A token. `Debug` does not show it.
+/// Lets in only calls with the token, if there is one. `Debug` does not show it.
 #[derive(Clone)]
-pub struct Token(Arc<[u8]>);
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(...)")
-    }
-}
-
-impl Token {
-    /// Reads the token file that an option or a key names. White space at both ends is ignored.
-    ///
-    /// # Errors
-    /// [`TokenError`].
-    pub fn read(option: &'static str, path: &Path) -> Result<Token, TokenError> {
-        token_file::read(option, path).map(|token| Token(token.into()))
-    }
-
-    /// Whether the metadata of a call have the token.
-    fn is_in<T>(&self, request: &Request<T>) -> bool {
-        let value = request.metadata().get("authorization").map(|value| value.as_bytes());
-        value.and_then(bearer).is_some_and(|token| token.ct_eq(&self.0).into())
-    }
-}
-
-/// Lets in only calls with the token, if there is one.
-#[derive(Debug, Clone)]
 pub struct Guard {
-    token: Option<Token>,
+    token: Option<Arc<[u8]>>,
     denied: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
 }
 
 impl Guard {
     /// Without a token everything is let in. Counts calls that are not.
-    pub fn new(token: Option<Token>, denied: Arc<AtomicU64>) -> Guard {
-        Guard { token, denied }
+    pub fn new(token: Option<Vec<u8>>, denied: Arc<AtomicU64>) -> Guard {
+        Guard { token: token.map(Arc::from), denied }
+    }
+
+    fn lets_in(&self, request: &Request<()>) -> bool {
+        let Some(token) = &self.token else { return true };
+        let value = request.metadata().get("authorization").map(|value| value.as_bytes());
+        value.and_then(bearer).is_some_and(|shown| shown.ct_eq(token).into())
     }
 }
 
 impl Interceptor for Guard {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        if self.token.as_ref().is_none_or(|token| token.is_in(&request)) {
+        if self.lets_in(&request) {
             let caller = request.extensions().get::<Caller<()>>();
             let logged_in = caller.map_or(Ok(()), Caller::log_in);
             let full = |why: NotIn| Status::resource_exhausted(why.to_string());
@@ -70,19 +55,16 @@ impl Interceptor for Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn read(text: &str) -> Result<Token, TokenError> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("token");
-        std::fs::write(&file, text).unwrap();
-        Token::read("--token-file", &file)
-    }
+    use crate::token_file;
 
     #[test]
     fn only_calls_with_the_token_are_let_in() {
         let token = "0123456789abcdef0123456789abcdef";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, format!(" {token}\n")).unwrap();
+        let read = token_file::read("--token-file", file.path()).unwrap();
         let denied = Arc::new(AtomicU64::new(0));
-        let mut guard = Guard::new(Some(read(&format!(" {token}\n")).unwrap()), denied.clone());
+        let mut guard = Guard::new(Some(read), denied.clone());
         assert!(!format!("{guard:?}").contains("0123"));
         let mut enters = |value: Option<String>| {
             let mut request = Request::new(());

@@ -47,7 +47,6 @@ async fn greet(stream: TcpStream, tls: Option<ServerTls>) -> io::Result<Socket> 
     Ok(Socket::Tls(Box::new(stream.into())))
 }
 
-/// The same for a Unix socket.
 pub async fn accept_unix(listener: UnixSocket, accepted: Accepted<()>) {
     let nothing = || {};
     while let Some((stream, _)) =

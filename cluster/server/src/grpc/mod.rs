@@ -10,6 +10,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::http::{Request, Response};
+use futures::{Stream, StreamExt};
+use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::interceptor::InterceptedService;
@@ -27,6 +29,24 @@ const STREAMS: u32 = 1_024;
 
 /// After which silence a connection is probed, and how long the answer may take.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(10));
+
+/// How long a stream may take for its first request.
+const OPEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the first request of a stream opens, as `open_of` finds it in the request.
+///
+/// # Errors
+/// No request comes in time, or the first one opens nothing.
+pub(crate) async fn opening<R, O>(
+    requests: &mut (impl Stream<Item = Result<R, Status>> + Unpin),
+    open_of: impl FnOnce(R) -> Option<O>,
+) -> Result<O, Status> {
+    let first = tokio::time::timeout(OPEN_WITHIN, requests.next()).await;
+    let first = first.map_err(|_| Status::deadline_exceeded("no request came within 10 s"))?;
+    let first = first.ok_or_else(|| Status::invalid_argument("the stream has no requests"))??;
+    let nothing = || Status::invalid_argument("the first request of a stream must be `open`");
+    open_of(first).ok_or_else(nothing)
+}
 
 /// A service with reflection and health. Health needs no token, so that balancers can ask.
 ///

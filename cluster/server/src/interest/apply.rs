@@ -8,7 +8,6 @@ use super::convert::{self, Fault};
 use super::proto::change::Change as Kind;
 use super::proto::{Change, Create, Move, Reason};
 
-/// Refused items of a part.
 const PART: usize = 1_000;
 
 /// A refused item: its place in the columns, and its entity.
@@ -19,14 +18,12 @@ pub struct Refused {
     pub fault: Fault,
 }
 
-/// How much a world may grow.
 #[derive(Debug, Clone, Copy)]
 pub struct Growth {
     pub entities: usize,
     pub bytes: usize,
 }
 
-/// The number of items of a change.
 pub fn items(change: &Change) -> usize {
     match &change.change {
         Some(Kind::Create(create)) => create.ids.len(),
@@ -36,7 +33,6 @@ pub fn items(change: &Change) -> usize {
     }
 }
 
-/// The ids of a change of entities.
 fn ids(kind: &Kind) -> &[u64] {
     match kind {
         Kind::Create(Create { ids, .. }) | Kind::Move(Move { ids, .. }) => ids,
@@ -94,14 +90,12 @@ fn check_growth(world: &World, growth: Growth) -> Result<(), Fault> {
     if world.bytes() >= growth.bytes { Err(too_many_bytes()) } else { Ok(()) }
 }
 
-/// There are as many bytes of scenes and entities as there may be.
 pub fn too_many_bytes() -> Fault {
     let text = "the session or the service has as many bytes as it may have \
                 (--session-memory, --memory)";
     Fault::new(Reason::Full, text)
 }
 
-/// Items of a change that are to be made.
 struct Items<'a> {
     ids: &'a [u64],
     from: usize,

@@ -171,7 +171,6 @@ impl Address {
     }
 }
 
-/// Opens connections.
 #[derive(Debug, Clone)]
 struct Connector(Target);
 

@@ -125,9 +125,6 @@ pub fn observed(from: Option<&proto::Kinds>) -> Result<Option<KindSet>, Fault> {
 }
 
 /// What entities see.
-///
-/// # Errors
-/// As [`reach`] and [`observed`].
 pub fn sight(from: &proto::Create) -> Result<Sight, Fault> {
     let reach = from.reach.as_ref().map(reach).transpose()?;
     Ok(Sight { reach, kinds: observed(from.observed.as_ref())? })

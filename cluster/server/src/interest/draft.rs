@@ -16,7 +16,6 @@ const EVENT_BYTES: usize = 17;
 const POSITION_BYTES: usize = 20;
 const REST_BYTES: usize = 64;
 
-/// The update that is being made.
 #[derive(Debug, Default)]
 pub struct Draft {
     update: Update,
@@ -25,7 +24,6 @@ pub struct Draft {
     is_continued: bool,
 }
 
-/// Where a refused change is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place {
     /// `None`: the scene ticks by itself.
@@ -34,7 +32,6 @@ pub struct Place {
 }
 
 impl Draft {
-    /// Whether there is nothing to send.
     fn is_empty(&self) -> bool {
         let Update { scenes, refused, answers, .. } = &self.update;
         scenes.is_empty() && refused.is_empty() && answers.is_empty()
@@ -87,27 +84,23 @@ impl Draft {
         PART_BYTES.saturating_sub(self.bytes + REST_BYTES) / EVENT_BYTES + 1
     }
 
-    /// How many positions it has room for beside so many events.
     pub fn position_room(&self, events: usize) -> usize {
         let bytes = self.bytes + REST_BYTES + events * EVENT_BYTES;
         PART_BYTES.saturating_sub(bytes) / POSITION_BYTES
     }
 
-    /// Adds a part of an answer.
     pub fn answered(&mut self, answer: Answer) {
         let ids = answer.observers.len() + answer.ids.len();
         self.bytes += REST_BYTES + 8 * ids + 12 * answer.x.len();
         self.update.answers.push(answer);
     }
 
-    /// Adds a deleted scene.
     pub fn deleted(&mut self, scene: u64) {
         self.bytes += REST_BYTES;
         let deleted = true;
         self.update.scenes.push(SceneUpdate { scene, deleted, ..SceneUpdate::default() });
     }
 
-    /// Adds a tick of a scene, or a part of it.
     pub fn tick(
         &mut self,
         (scene, tick): (u64, u64),

@@ -13,12 +13,17 @@ const PART: usize = 8_192;
 #[derive(Debug)]
 pub enum Job {
     /// The scene, the number of its tick, and positions that are told.
-    Tick { scene: u64, tick: u64, positions: usize },
-    /// An answer, and what is left of it.
-    Answer { answer: Answer, rest: Rest },
+    Tick {
+        scene: u64,
+        tick: u64,
+        positions: usize,
+    },
+    Answer {
+        answer: Answer,
+        rest: Rest,
+    },
 }
 
-/// What is left of an answer.
 #[derive(Debug)]
 pub enum Rest {
     /// Entities from a place on.
@@ -30,7 +35,6 @@ pub enum Rest {
 }
 
 impl Job {
-    /// The scene.
     pub fn scene(&self) -> u64 {
         match self {
             Job::Tick { scene, .. } => *scene,

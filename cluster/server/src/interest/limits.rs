@@ -36,7 +36,6 @@ pub struct Most {
     pub all: usize,
 }
 
-/// What all sessions have together.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub entities: Total,
@@ -57,22 +56,18 @@ pub struct Part {
 }
 
 impl Part {
-    /// Nothing.
     pub fn of(total: &Total) -> Part {
         Part { of: Arc::clone(total), own: 0 }
     }
 
-    /// What the session has.
     pub fn own(&self) -> usize {
         self.own
     }
 
-    /// What all sessions have.
     pub fn all(&self) -> usize {
         self.of.load(Relaxed)
     }
 
-    /// Changes what the session has.
     pub fn set(&mut self, own: usize) {
         if own >= self.own {
             self.of.fetch_add(own - self.own, Relaxed);

@@ -11,7 +11,6 @@ use super::limits::Totals;
 use crate::admission::Counters;
 use crate::metrics::{Collector, Families};
 
-/// The counters of all sessions.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Sessions with a stream, and those without one.
@@ -45,20 +44,17 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counts a tick.
     pub fn ticked(&self, events: usize, positions: usize) {
         self.ticks.fetch_add(1, Relaxed);
         self.events.fetch_add(events as u64, Relaxed);
         self.positions.fetch_add(positions as u64, Relaxed);
     }
 
-    /// Counts time.
     pub fn spent(on: &AtomicU64, time: Duration) {
         on.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 }
 
-/// Shows the counters.
 #[derive(Debug)]
 pub struct InterestMetrics(pub Arc<Metrics>);
 
@@ -94,7 +90,7 @@ impl InterestMetrics {
 
     fn counters(&self, families: &mut Families<'_>) -> fmt::Result {
         let m = &self.0;
-        for (name, help, counter) in [
+        let counters: [(_, _, &AtomicU64); 11] = [
             ("batches", "Batches that were taken", &m.batches),
             ("items", "Items of changes, legal or not", &m.items),
             ("refused_items", "Items and changes that were refused", &m.refused),
@@ -106,9 +102,8 @@ impl InterestMetrics {
             ("positions", "Positions of subjects", &m.positions),
             ("sent_bytes", "Bytes of updates that were sent", &m.sent_bytes),
             ("denied_calls", "Calls without a token, or with a wrong one", &m.denied),
-        ] {
-            families.counter(&format!("purview_interest_{name}"), help, counter.load(Relaxed))?;
-        }
+        ];
+        families.counters_of("purview_interest", &counters)?;
         for (name, help, counter) in [
             ("blocked_seconds", "Time in which sessions waited for clients to read", &m.blocked_us),
             ("busy_seconds", "Time that batches and ticks took", &m.busy_us),

@@ -47,13 +47,14 @@ use self::state::Shared;
 pub use self::state::{Limits, Most};
 use crate::admin::serve;
 use crate::admission::Counters;
-use crate::grpc::access::{Guard, Token};
+use crate::grpc::access::Guard;
 use crate::grpc::listen::{UnixSocket, accept_tcp, accept_unix};
 use crate::grpc::routes;
 use crate::metrics::{CONTENT_TYPE, Registry, registry, text};
 use crate::socket::{Accepted, connections};
 use crate::tls::server::{INTEREST, ServerTls};
 use crate::tls::{CertificateSettings, TlsError};
+use crate::token_file;
 pub use crate::token_file::TokenError;
 
 /// How long streams may take to end when the service stops.
@@ -154,8 +155,8 @@ impl Running {
 /// [`StartError`]. Nothing runs then.
 pub async fn start(settings: &Settings) -> Result<Running, StartError> {
     check_reach(settings)?;
-    let token =
-        settings.token_file.as_deref().map(|f| Token::read("--token-file", f)).transpose()?;
+    let token_file = settings.token_file.as_deref();
+    let token = token_file.map(|file| token_file::read("--token-file", file)).transpose()?;
     let tls = settings.tls.as_ref().map(|files| ServerTls::load(INTEREST, files)).transpose()?;
     let stop = CancellationToken::new();
     let (accepted, incoming) = connections();

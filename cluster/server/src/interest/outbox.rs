@@ -19,7 +19,6 @@ pub const WINDOW_BYTES: usize = 512 << 10;
 /// Updates that the transport may hold. These are kept whatever they take.
 const IN_TRANSPORT: usize = 4;
 
-/// The updates of a session, encoded.
 #[derive(Debug)]
 pub struct Outbox {
     /// The updates from `first` on.
@@ -32,7 +31,6 @@ pub struct Outbox {
     unsent_bytes: usize,
     /// Most bytes of sent updates that are kept.
     most: usize,
-    /// Most bytes of all outboxes.
     most_of_all: usize,
     window: usize,
     /// The client acknowledges: what it has not acknowledged is never forgotten.
@@ -42,20 +40,13 @@ pub struct Outbox {
 /// Why updates cannot be sent again, or not be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RewindError {
-    /// The client says to have what it was never sent.
     #[error("received {received}, but the last update that was sent is {last}")]
-    Never {
-        /// What the client says.
-        received: u64,
-        /// The number of the last update that was sent.
-        last: u64,
-    },
+    Never { received: u64, last: u64 },
     /// They are no longer kept.
     #[error("updates from {from} on are needed, but only those from {first} on are kept")]
     Gone {
         /// The first update that the client needs.
         from: u64,
-        /// The first update that is kept.
         first: u64,
     },
 }
@@ -82,12 +73,10 @@ impl Outbox {
         self.is_acknowledged = is_acknowledged;
     }
 
-    /// The number of the next update to be added.
     pub fn number(&self) -> u64 {
         self.first + self.kept.len() as u64
     }
 
-    /// Adds an update.
     pub fn push(&mut self, update: Bytes) {
         self.kept_bytes.set(self.kept_bytes.own() + update.len());
         self.unsent_bytes += update.len();

@@ -19,14 +19,11 @@ use super::session::QUEUE;
 use super::sessions::Sessions;
 use crate::grpc::half_plain::HalfPlain;
 
-/// The paths of the methods.
 const WORLD: &str = "/purview.interest.v1.Interest/World";
 const ACKNOWLEDGE: &str = "/purview.interest.v1.Interest/Acknowledge";
 
-/// Largest `Acknowledgement`.
 const MOST_ACKNOWLEDGEMENT_BYTES: usize = 1 << 10;
 
-/// The service.
 #[derive(Debug, Clone)]
 pub struct Interest(pub Arc<Sessions>);
 

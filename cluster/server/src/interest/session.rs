@@ -24,7 +24,6 @@ pub const QUEUE: usize = 2;
 /// Requests that are taken before other events have their turn.
 const AT_ONCE: u32 = 64;
 
-/// Responses of a stream.
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
 /// What a client has of a session.
@@ -38,7 +37,6 @@ pub enum Received {
     Lost,
 }
 
-/// A stream that wants a session.
 #[derive(Debug)]
 pub struct Attach {
     pub received: Received,
@@ -59,7 +57,6 @@ struct Link {
     closing: Option<Closing>,
 }
 
-/// How a client closes its side of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closing {
     /// It may resume the session.
@@ -68,26 +65,21 @@ enum Closing {
     Session,
 }
 
-/// What happens next.
 enum Event {
     Attached(Box<Attach>),
     /// The stream takes another update.
     Room,
-    /// The client has applied updates.
     Acknowledged,
-    /// Changes of a batch remain.
     Work,
     Request(Result<Request, Status>),
     /// The client has closed its side of the stream, or cancelled the call.
     Closed,
-    /// The stream is broken.
     Broken,
     Due,
     /// The session ends, and the service if `true`.
     Ends(bool),
 }
 
-/// A session and its stream.
 pub struct Session {
     id: Bytes,
     shared: Shared,
@@ -105,7 +97,6 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session without a stream.
     pub fn new(
         id: Bytes,
         shared: Shared,
@@ -275,7 +266,6 @@ impl Session {
         }
     }
 
-    /// The client has applied updates.
     fn forget_received(&mut self) {
         let received = self.standing.received.load(Relaxed);
         if let Err(error) = self.state.outbox.forget(received) {

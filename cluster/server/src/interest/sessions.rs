@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,10 +13,8 @@ use tonic::{Status, Streaming};
 use super::proto::{Open, Request, request};
 use super::session::{Answers, Attach, Received, Session, Standing};
 use super::state::Shared;
+use crate::grpc::opening;
 use crate::random::random;
-
-/// How long a stream may take for its first request.
-const OPEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Bytes of the name of a session.
 const NAME: usize = 16;
@@ -30,7 +26,6 @@ struct Entry {
     standing: Arc<Standing>,
 }
 
-/// The sessions of the service.
 #[derive(Debug)]
 pub struct Sessions {
     shared: Shared,
@@ -46,12 +41,11 @@ impl Sessions {
 
     /// Waits for the first request of a stream, and gives the stream to its session.
     pub async fn open(self: Arc<Self>, mut requests: Streaming<Request>, answers: Answers) {
-        let opened = match tokio::time::timeout(OPEN_WITHIN, requests.next()).await {
-            Err(_) => Err(Status::deadline_exceeded("no request came within 10 s")),
-            Ok(None) => Err(Status::invalid_argument("the stream has no requests")),
-            Ok(Some(request)) => request.and_then(open_of),
-        };
-        let attached = match opened {
+        let open = opening(&mut requests, |request: Request| match request.message {
+            Some(request::Message::Open(open)) => Some(open),
+            _ => None,
+        });
+        let attached = match open.await {
             Ok(open) => self.attach(open, requests, &answers).await,
             Err(status) => Err(status),
         };
@@ -111,7 +105,6 @@ impl Sessions {
         Ok(())
     }
 
-    /// Begins a session.
     fn begin(self: Arc<Self>, attach: Attach) -> Result<(), Status> {
         let name = random::<NAME>().map_err(|no| Status::internal(no.to_string()))?;
         let name = Bytes::copy_from_slice(&name);
@@ -135,16 +128,8 @@ impl Sessions {
     }
 }
 
-/// The session that has waited for longest.
 fn oldest_waiting(all: &HashMap<Bytes, Entry>) -> Option<Bytes> {
     let waiting =
         all.iter().filter_map(|(name, entry)| Some((entry.standing.waits_since()?, name)));
     waiting.min().map(|(_, name)| name.clone())
-}
-
-fn open_of(request: Request) -> Result<Open, Status> {
-    match request.message {
-        Some(request::Message::Open(open)) => Ok(open),
-        _ => Err(Status::invalid_argument("the first request of a stream must be `open`")),
-    }
 }

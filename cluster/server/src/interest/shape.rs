@@ -6,34 +6,22 @@ use super::proto::{Batch, Create, Move, SetBond, SetKind, SetPlane};
 /// Why a batch is malformed. None of its changes is made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// A change of no known kind.
     #[error("batch {batch}, change {change}: its kind is missing or unknown to this service")]
-    NoKind {
-        /// The number of the batch.
-        batch: u64,
-        /// The place of the change.
-        change: usize,
-    },
-    /// Columns of different lengths.
+    NoKind { batch: u64, change: usize },
     #[error(
         "batch {batch}, change {change}: {ids} ids and {found} elements of {column}; \
          columns must have equal lengths"
     )]
     Column {
-        /// The number of the batch.
         batch: u64,
-        /// The place of the change.
         change: usize,
         /// Elements of the column of ids.
         ids: usize,
-        /// The other column.
         column: &'static str,
-        /// Its elements.
         found: usize,
     },
 }
 
-/// A column beside the ids.
 struct Column {
     name: &'static str,
     len: usize,

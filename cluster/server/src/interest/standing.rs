@@ -12,23 +12,19 @@ use super::outbox::RewindError;
 /// Orders sessions by when they began to wait.
 static WAITED: AtomicU64 = AtomicU64::new(0);
 
-/// How a session stands.
 #[derive(Debug, Default)]
 pub struct Standing {
     /// Its place among the sessions that wait for their client; 0: it does not wait.
     pub waiting: AtomicU64,
-    /// The number of the last update that was sent.
     pub sent: AtomicU64,
     /// The number of the last update that the client has applied.
     pub received: AtomicU64,
-    /// `received` has changed.
     pub acknowledged: Notify,
     /// The session ends, so that another one has room.
     pub gave_way: CancellationToken,
 }
 
 impl Standing {
-    /// The session begins to wait for its client.
     pub fn wait(&self) {
         self.waiting.store(WAITED.fetch_add(1, Relaxed) + 1, Relaxed);
     }

@@ -33,15 +33,11 @@ use crate::workers::TickThreads;
 mod ask;
 mod ticks;
 
-/// Most scenes of a session.
 const MOST_SCENES: usize = 1 << 16;
 
-/// What all sessions share.
 #[derive(Debug, Clone)]
 pub struct Shared {
-    /// What each of them may have.
     pub limits: Limits,
-    /// What they count.
     pub metrics: Arc<Metrics>,
     /// Threads that help with the end of a tick.
     pub workers: Arc<dyn Workers>,
@@ -58,25 +54,13 @@ impl Shared {
 /// Why a batch is not taken. The session is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
-    /// The batch is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// A batch before it is missing.
     #[error("batch {found} after batch {applied}: batch {} is missing", applied + 1)]
-    Missing {
-        /// The number of the batch.
-        found: u64,
-        /// The last batch that was taken.
-        applied: u64,
-    },
+    Missing { found: u64, applied: u64 },
     /// The client says to have what it was never sent.
     #[error("batch {batch}: {why}")]
-    Received {
-        /// The number of the batch.
-        batch: u64,
-        /// What is wrong.
-        why: RewindError,
-    },
+    Received { batch: u64, why: RewindError },
 }
 
 #[derive(Debug)]
@@ -101,7 +85,6 @@ struct Pending {
     next: (usize, usize),
 }
 
-/// A session.
 #[derive(Debug)]
 pub struct State {
     limits: Limits,
@@ -117,17 +100,14 @@ pub struct State {
     bytes: Part,
     applied: u64,
     pending: Option<Pending>,
-    /// What is being told.
     job: Option<Job>,
     draft: Draft,
     /// A buffer.
     some: Vec<Event>,
-    /// What is to be sent.
     pub outbox: Outbox,
 }
 
 impl State {
-    /// A session without scenes.
     pub fn new(Shared { limits, metrics, workers }: Shared) -> State {
         let Totals { entities, pairs, events, bytes, buffers } = &metrics.totals;
         State {
@@ -154,12 +134,10 @@ impl State {
         self.scenes.is_empty() && self.pending.is_none()
     }
 
-    /// The scenes.
     pub fn scenes(&self) -> Vec<u64> {
         self.scenes.keys().copied().collect()
     }
 
-    /// The number of the last batch that was applied.
     pub fn applied(&self) -> u64 {
         self.applied
     }
@@ -175,15 +153,11 @@ impl State {
         self.entities.own() + self.pending.as_ref().map_or(0, items) > 2_000
     }
 
-    /// When the next scene is due.
     pub fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(due, _)| *due)
     }
 
     /// Takes a batch, to be applied by [`State::work`]. A batch that was applied is ignored.
-    ///
-    /// # Errors
-    /// [`BatchError`].
     pub fn take(&mut self, batch: Batch) -> Result<(), BatchError> {
         let (found, applied) = (batch.sequence, self.applied);
         let received = self.outbox.forget(batch.received);

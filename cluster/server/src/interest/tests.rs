@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const MANY: Most = Most { session: 1 << 20, all: 1 << 20 };
 
-/// A token of 32 bytes.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 fn settings(folder: &std::path::Path) -> Settings {

@@ -16,13 +16,11 @@ use crate::tls::TlsSettings;
 const HEARTBEAT_MS: u32 = 50;
 const ELECTION_MS: u32 = 500;
 
-/// The time limit of a health request.
 const HEALTH_LIMIT: Duration = Duration::from_secs(1);
 
 /// An etcd on this machine.
 pub type EtcdServer = Server<EtcdSetup>;
 
-/// How one etcd is started.
 pub struct EtcdSetup {
     file: PathBuf,
     name: String,
@@ -39,17 +37,11 @@ pub struct EtcdSetup {
 
 impl Server<EtcdSetup> {
     /// Starts an etcd and waits until it is ready. The data stays in `dir`; without `dir` it is deleted at the end.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn start(dir: Option<&Path>) -> Result<EtcdServer, ServerError> {
         EtcdServer::start_as(dir, None)
     }
 
     /// Like [`EtcdServer::start`], with a required client certificate.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn start_secure(dir: Option<&Path>, tls: &TlsSettings) -> Result<EtcdServer, ServerError> {
         EtcdServer::start_as(dir, Some(tls))
     }
@@ -66,9 +58,6 @@ impl Server<EtcdSetup> {
     }
 
     /// Starts a cluster of `count` members. The data is deleted at the end.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn start_cluster(count: usize) -> Result<Vec<EtcdServer>, ServerError> {
         on_free_ports(|| {
             let setups = (0..count).map(|i| EtcdSetup::new(i, DataFolder::new(None)?));
@@ -87,7 +76,6 @@ impl Server<EtcdSetup> {
         self.setup.url(self.setup.client_port)
     }
 
-    /// Whether this etcd is the leader of its cluster.
     pub fn leads(&self) -> bool {
         let metrics = get(self.setup.health_port, "/metrics");
         metrics.is_some_and(|text| text.lines().any(|line| line == "etcd_server_is_leader 1"))
@@ -117,7 +105,6 @@ impl EtcdSetup {
         format!("{scheme}://127.0.0.1:{port}")
     }
 
-    /// Certificates, for clients and for other members.
     fn tls_flags(&self) -> Vec<String> {
         let Some(TlsSettings { certificate, key, authority }) = &self.tls else {
             return Vec::new();

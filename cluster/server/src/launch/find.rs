@@ -10,7 +10,6 @@ const ALSO: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/usr/sbin"];
 /// Where Debian keeps the versions of PostgreSQL.
 const POSTGRESQL: &str = "/usr/lib/postgresql";
 
-/// A program, by its name.
 pub fn program(name: &'static str, package: &'static str) -> Result<PathBuf, ServerError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(ALSO.map(PathBuf::from));

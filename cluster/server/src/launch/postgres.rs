@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use super::child::{Run, Running};
 use super::server::{Server, Setup, on_free_ports};
 use super::{DataFolder, ServerError, find, free_port, system};
+use crate::random::random_hex;
 use crate::tls::TlsSettings;
 
 /// The user and the database of the cluster's checkpoints.
@@ -22,7 +23,6 @@ const USER: &str = "postgres";
 /// A PostgreSQL on this machine.
 pub type PostgresServer = Server<PostgresSetup>;
 
-/// How a PostgreSQL is started.
 pub struct PostgresSetup {
     place: DataFolder,
     port: u16,
@@ -36,18 +36,12 @@ impl Server<PostgresSetup> {
     /// Starts a PostgreSQL and waits until it is ready. With `dir` the data stays there and is synced to disk; without
     /// `dir` it is deleted at the end. A process of root starts it as the user `postgres`, which then owns `dir` and
     /// must be able to reach it.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn start(dir: Option<&Path>) -> Result<PostgresServer, ServerError> {
         PostgresServer::start_as(dir, None)
     }
 
     /// The same over TLS alone, for clients with a certificate whose common name is
     /// [`crate::tls::make::USER`], and knows the password.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn start_secure(
         dir: Option<&Path>,
         tls: &TlsSettings,
@@ -81,7 +75,6 @@ impl Server<PostgresSetup> {
         format!("postgres://{NAME}@127.0.0.1:{}/postgres", self.setup.port)
     }
 
-    /// The file with the password.
     pub fn password_file(&self) -> PathBuf {
         self.setup.password_file()
     }
@@ -119,11 +112,8 @@ impl PostgresSetup {
         if let Ok(password) = std::fs::read_to_string(&path) {
             return Ok(password);
         }
-        let mut bytes = [0; 16];
-        File::open("/dev/urandom")
-            .and_then(|mut random| std::io::Read::read_exact(&mut random, &mut bytes))
-            .map_err(system("/dev/urandom"))?;
-        let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let password =
+            random_hex().map_err(|no| system("a password")(std::io::Error::other(no)))?;
         let file = File::options().create_new(true).write(true).mode(0o600).open(&path);
         let mut file = file.map_err(system(what()))?;
         file.write_all(password.as_bytes()).map_err(system(what()))?;
@@ -164,7 +154,6 @@ impl PostgresSetup {
         }
     }
 
-    /// The ids of the server's user and group.
     fn ids(&self) -> Result<Option<(u32, u32)>, ServerError> {
         let Some(user) = self.user else { return Ok(None) };
         let id = |flag| {

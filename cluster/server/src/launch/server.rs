@@ -9,13 +9,11 @@ use super::{DataFolder, STARTS_MAX, ServerError};
 
 /// How one kind of server is started, again and again under the same ports.
 pub trait Setup {
-    /// The data directory.
     fn place(&self) -> &DataFolder;
 
     /// Starts the process and does not wait for it.
     fn spawn(&self) -> Result<Running, ServerError>;
 
-    /// Whether the process answers.
     fn is_ready(&self, running: &Running) -> bool;
 
     /// Starts the process and waits until it answers.
@@ -42,7 +40,6 @@ impl<S: Setup> Server<S> {
         self.running.wait_ready(|| self.setup.is_ready(&self.running))
     }
 
-    /// The process id.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
@@ -74,9 +71,6 @@ impl<S: Setup> Server<S> {
     }
 
     /// Ends the process if it runs, starts it again with the same ports and data, and waits until it is ready.
-    ///
-    /// # Errors
-    /// [`ServerError`].
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.running.crash();
         self.running = self.setup.start()?;

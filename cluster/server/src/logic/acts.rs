@@ -11,7 +11,6 @@ use super::proto::Acted;
 /// Most actions that wait; the oldest ones give way.
 const MOST: usize = 16_384;
 
-/// The actions of a region, in their order.
 #[derive(Debug, Default)]
 pub struct Acts {
     waiting: VecDeque<Acted>,
@@ -24,14 +23,11 @@ pub struct Acts {
 /// What a worker is told, and has handled when its answer counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Handled {
-    /// The actions below this number.
     below: u64,
-    /// How many are missing.
     missed: u64,
 }
 
 impl Handled {
-    /// How many actions gave way.
     pub fn missed(self) -> u64 {
         self.missed
     }
@@ -55,7 +51,6 @@ impl Acts {
         Acts { waiting: acts.into(), first: 0, missed }
     }
 
-    /// Whether all were handled.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -80,7 +75,6 @@ impl Acts {
         (acts, Handled { below, missed: self.missed })
     }
 
-    /// A worker has handled what it was told.
     pub fn handled(&mut self, handled: Handled) {
         self.missed -= handled.missed.min(self.missed);
         if mutants::has(Mutant::ActsToldAgain) {

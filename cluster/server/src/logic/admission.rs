@@ -9,13 +9,13 @@ use purview::actor::admission::{Admission, Answer, Reason, Visitor};
 use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 
-use super::hub::{Hub, Limits, first_for};
+use super::hub::{Decided, Hub, Limits, first_for};
 use super::planes::{PlaneError, Planes};
 use super::proto::{self, PrivatePlane, response};
-use super::questions::{COUNT_BITS, Decided};
 use super::told::encode;
 use super::worker::Worker;
 use crate::config::AskAbout;
+use crate::questions::COUNT_BITS;
 use crate::storage::leases::names::GATEWAY_NUMBERS;
 
 fn is_asked(limits: &Limits, visitor: &Visitor) -> bool {
@@ -27,7 +27,6 @@ fn is_asked(limits: &Limits, visitor: &Visitor) -> bool {
     }
 }
 
-/// An answer by its fields.
 pub(super) fn answer(allow: bool, plane: Option<Plane>, reason: Reason) -> Decided {
     if allow { Ok(plane) } else { Err(reason) }
 }
@@ -103,7 +102,6 @@ impl Hub {
         }
     }
 
-    /// A question of this process is answered.
     pub(super) fn take_answer(&self, question: u64, worker: u64, answer: Decided) {
         if let Some(worker) = self.worker(worker) {
             worker.set_answered(true);
@@ -122,9 +120,6 @@ impl Hub {
 
     /// A worker opens a private plane for these subjects, or closes it (`None`): all processes and all workers of the
     /// scene are told.
-    ///
-    /// # Errors
-    /// [`PlaneError`].
     pub(super) fn set_plane(
         &self,
         plane: (SceneId, Plane),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::DescriptorEncoder;
 
@@ -28,7 +28,7 @@ impl Collector for LogicMetrics {
         let help = "Bytes that wait for workers";
         families.gauge("purview_logic_waiting_bytes", help, bytes)?;
         let m = &self.0.metrics;
-        for (name, help, counter) in [
+        let counters: [(_, _, &AtomicU64); 11] = [
             ("sessions", "Sessions of workers that began", &m.sessions),
             ("leases", "Leases of regions that began", &m.leases),
             ("takeovers", "Leases that ended with a worker late or gone", &m.taken_over),
@@ -44,9 +44,8 @@ impl Collector for LogicMetrics {
             ("refused_commands", "Commands that were refused", &m.refused_commands),
             ("missed_actions", "Actions that no worker is told of", &m.missed),
             ("denied_calls", "Calls without a token, or with a wrong one", &m.denied),
-        ] {
-            families.counter(&format!("purview_logic_{name}"), help, counter.load(Relaxed))?;
-        }
+        ];
+        families.counters_of("purview_logic", &counters)?;
         m.connections.encode("purview_logic", &mut families)
     }
 }

@@ -1,7 +1,7 @@
 //! How a worker behaves: what operators are told, so that one that is outdated or slow is found, and which share of
 //! the regions its pace earns it.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,30 +9,9 @@ use tokio::time::Instant;
 /// The conduct of a worker, as its process knows it, or as the regions of another process do.
 #[derive(Debug, Default)]
 pub struct Conduct {
-    late_answers: AtomicU64,
-    refused_commands: AtomicU64,
-}
-
-impl Conduct {
-    /// An answer did not count, since its lease had ended.
-    pub fn answered_late(&self) {
-        self.late_answers.fetch_add(1, Relaxed);
-    }
-
-    /// How many answers did not count.
-    pub fn late_answers(&self) -> u64 {
-        self.late_answers.load(Relaxed)
-    }
-
-    /// A command was refused.
-    pub fn command_refused(&self) {
-        self.refused_commands.fetch_add(1, Relaxed);
-    }
-
-    /// How many commands were refused.
-    pub fn refused_commands(&self) -> u64 {
-        self.refused_commands.load(Relaxed)
-    }
+    /// Answers that did not count, since their leases had ended.
+    pub late_answers: AtomicU64,
+    pub refused_commands: AtomicU64,
 }
 
 /// A worker whose answers take more ticks than this on average is slow.
@@ -59,7 +38,6 @@ const CUT: f64 = 0.75;
 /// So much is added to a quick worker's share.
 const GROWTH: f64 = 0.125;
 
-/// The least share.
 const SHARE_MIN: f64 = 0.125;
 
 /// How quickly a worker answers, and the share of regions that this earns it: cut while the worker is slow, grown

@@ -63,7 +63,6 @@ pub fn answer(
     Ok(WorkerAnswer { worker: worker.id, lease, seq: answer.seq, commands })
 }
 
-/// The entity that a command names as a content of the scene.
 fn content_named(
     scene: &Scene,
     entity: EntityId,
@@ -77,7 +76,6 @@ fn content_named(
     id.ok_or((Reason::UnknownEntity, "the scene contains nothing of this name"))
 }
 
-/// A command for the player of a subject.
 fn subject_command(
     worker: &Worker,
     (entity, subject): (EntityId, &str),
@@ -273,7 +271,6 @@ mod tests {
     use super::*;
     use crate::logic::worker::Profile;
 
-    /// What the only command of an answer asks for.
     fn wish(entity: u64, command: Wanted) -> WorkerWish {
         let command = Some(command);
         taken(SceneSpec::default(), proto::Command { entity, command, ..Default::default() }).wish

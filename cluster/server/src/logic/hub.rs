@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use purview::actor::admission::Reason;
 use purview::actor::directory::Directory;
-use purview::scene::{RegionId, SceneId};
+use purview::scene::{Plane, RegionId, SceneId};
 use purview::wire::peer::{WorkerAnswer, WorkerGot};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
@@ -18,18 +19,21 @@ use super::conduct::Pace;
 use super::id_quota::IdQuota;
 use super::metrics::Metrics;
 use super::planes::Planes;
-use super::questions::Questions;
 use super::worker::{Profile, Worker};
 use crate::admin::WorkerStatus;
 use crate::config::{AskAbout, LogicSettings, NoAnswer};
 use crate::executor::Executor;
 use crate::peer::Links;
+use crate::questions::Questions;
 
 /// What workers say to a region and that waits for its next tick.
 const LANE: usize = 256;
 
 /// Bytes that wait for a worker at most.
 const KEEP: usize = 64 << 20;
+
+/// What a worker answers: the player may come, perhaps into another plane, or why it may not.
+pub(super) type Decided = Result<Option<Plane>, Reason>;
 
 /// What workers may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,12 +67,9 @@ impl From<&LogicSettings> for Limits {
     }
 }
 
-/// What a worker says to a region.
 #[derive(Debug)]
 pub enum Inbound {
-    /// It answers.
     Answer(WorkerAnswer),
-    /// It knows what was refused.
     Got(WorkerGot),
 }
 
@@ -97,8 +98,7 @@ pub struct Hub {
     /// How many blocks of ids its workers may take.
     pub ids: IdQuota,
     lanes: RwLock<FxHashMap<RegionId, Lane>>,
-    pub(super) questions: Arc<Questions>,
-    /// Private planes.
+    pub(super) questions: Arc<Questions<Decided>>,
     pub(super) planes: RwLock<Planes>,
     /// Of each process that knew other planes: what it said last, and what was known here then.
     pub(super) differs: Mutex<FxHashMap<u64, (u64, u64)>>,
@@ -108,7 +108,6 @@ pub struct Hub {
     pub(super) links: OnceLock<Links>,
 }
 
-/// There are as many workers as there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are {0} workers, as many as there may be")]
 pub struct Crowded(pub usize);
@@ -143,7 +142,6 @@ impl Hub {
         self.directory.get()?.upgrade()
     }
 
-    /// Starts a task.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         match self.executor.get() {
             Some(executor) => drop(executor.spawn(work)),
@@ -213,7 +211,6 @@ impl Hub {
         self.divide_here_anew();
     }
 
-    /// Adds a worker of another process.
     pub(super) fn add(&self, worker: Worker) {
         let mut workers = self.workers.write();
         workers.push(Arc::new(worker));
@@ -242,8 +239,8 @@ impl Hub {
             regions: worker.regions(),
             process: worker.process().unwrap_or(0),
             waiting_bytes: worker.waiting_bytes() as u64,
-            late_answers: worker.conduct.late_answers(),
-            refused_commands: worker.conduct.refused_commands(),
+            late_answers: worker.conduct.late_answers.load(Relaxed),
+            refused_commands: worker.conduct.refused_commands.load(Relaxed),
         };
         self.all().iter().map(status).collect()
     }
@@ -296,7 +293,6 @@ impl Hub {
     }
 }
 
-/// Of these workers the one with the highest rank for a region.
 pub(super) fn first_for(region: RegionId, workers: Vec<Arc<Worker>>) -> Option<Arc<Worker>> {
     let rank = |worker: &Arc<Worker>| rank(region, worker.id, worker.pace().share);
     workers.into_iter().max_by(|a, b| rank(a).total_cmp(&rank(b)))

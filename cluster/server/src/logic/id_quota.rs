@@ -9,31 +9,24 @@ use purview::clock;
 use purview::scene::EntityId;
 use tokio::time::Instant;
 
-/// Ids of a block.
 pub const IDS: u64 = 1 << 16;
 
-/// Blocks that may be taken at once.
 const AT_ONCE: u32 = 64;
 
 /// After this time there is one more.
 const ONE_MORE: Duration = Duration::from_secs(10);
 
-/// No block of ids can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoIds {
-    /// Too many blocks were taken of late.
     #[error("workers have taken {AT_ONCE} blocks of {IDS} ids of late: ask again in {} s", .0.as_secs() + 1)]
     TooOften(Duration),
-    /// The process has no ids left.
     #[error("the process has used all of its ids for entities: start it anew")]
     None,
 }
 
-/// The quota of the workers of a process.
 #[derive(Debug, Default)]
 pub struct IdQuota(Mutex<Option<Taken>>);
 
-/// Blocks that count as taken, as of then.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     blocks: u32,

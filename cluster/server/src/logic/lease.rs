@@ -29,7 +29,6 @@ const FIRST_PART: usize = 16 << 10;
 /// Most bytes of a part, beside one entity.
 const MOST_PART: usize = 1 << 20;
 
-/// Least bytes of a part.
 const LEAST_PART: usize = 1 << 10;
 
 /// An answer within so many ticks lets the next part be larger.
@@ -42,12 +41,9 @@ struct Waits {
     handled: Handled,
 }
 
-/// A lease.
 #[derive(Debug)]
 pub struct Lease {
-    /// Its worker.
     pub worker: Arc<Worker>,
-    /// Its name.
     pub name: LeaseName,
     seq: u64,
     waits: Option<Waits>,
@@ -55,7 +51,6 @@ pub struct Lease {
     /// What is left of the difference that is told, and what its parts have in common.
     pieces: VecDeque<Bytes>,
     head: Told,
-    /// Bytes of a part.
     part: usize,
     most: usize,
 }
@@ -77,7 +72,6 @@ impl Lease {
         }
     }
 
-    /// Since when an answer is missing.
     pub fn waits_since(&self) -> Option<Tick> {
         self.waits.map(|waits| waits.since)
     }
@@ -112,7 +106,6 @@ impl Lease {
         self.picture.changes(id);
     }
 
-    /// An entity lives nowhere any more.
     pub fn ends(&mut self, id: EntityId) {
         self.picture.ends(id);
     }

@@ -18,14 +18,10 @@ const MOST_REFUSALS: usize = 65_536;
 /// About how many bytes of refusals a response has.
 const PART_BYTES: usize = 256 << 10;
 
-/// What is known of a session.
 #[derive(Debug, Default)]
 struct Session {
-    /// The last batch.
     counted: Option<Batch>,
-    /// The tick in which it counted.
     at: Tick,
-    /// The last batch that is saved.
     durable: Option<Batch>,
     /// Batches that are not saved, and the ticks in which they counted.
     unsaved: VecDeque<(Tick, Batch)>,
@@ -39,13 +35,10 @@ struct Session {
 /// What goes along with a region.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SavedSession {
-    /// The number of the session.
     #[prost(uint64, tag = "1")]
     pub session: u64,
-    /// The last batch.
     #[prost(message, optional, tag = "2")]
     pub counted: Option<Batch>,
-    /// The tick in which it counted.
     #[prost(uint64, tag = "3")]
     pub at: u64,
     /// The last batch that is saved. In a checkpoint all are.
@@ -56,16 +49,13 @@ pub struct SavedSession {
     pub refusals: Vec<Refusal>,
 }
 
-/// The sessions.
 #[derive(Debug, Default)]
 pub struct Ledger(BTreeMap<u64, Session>);
 
-/// A batch in the words of the protocol.
 pub fn batch(name: LeaseName, seq: u64) -> Batch {
     Batch { lease: Some(lease(name)), seq }
 }
 
-/// A lease in the words of the protocol.
 pub fn lease(name: LeaseName) -> Lease {
     Lease { region: name.region.0, epoch: name.epoch.0, number: name.number }
 }
@@ -75,12 +65,10 @@ impl Ledger {
         self.0.entry(session).or_insert_with(|| Session { first: 1, ..Session::default() })
     }
 
-    /// Whether batches of a session may count.
     pub fn may_count(&self, session: u64) -> bool {
         self.0.get(&session).is_none_or(|known| known.refusals.len() < MOST_REFUSALS)
     }
 
-    /// A batch of a session counts.
     pub fn count(&mut self, session: u64, batch: Batch, now: Tick) {
         let known = self.session(session);
         (known.counted, known.at) = (Some(batch), now);
@@ -91,7 +79,6 @@ impl Ledger {
         }
     }
 
-    /// What the region was up to this tick is saved.
     pub fn saved(&mut self, tick: Tick) {
         let early = mutants::has(Mutant::DurableEarly);
         for known in self.0.values_mut() {
@@ -106,12 +93,10 @@ impl Ledger {
         self.0.get(&session).map_or((None, None), |known| (known.counted, known.durable))
     }
 
-    /// A command of a session was refused.
     pub fn refuse(&mut self, session: u64, refusal: Refusal) {
         self.session(session).refusals.push_back(refusal);
     }
 
-    /// A session knows the refusals up to this one.
     pub fn got(&mut self, session: u64, last: u64) {
         let Some(known) = self.0.get_mut(&session) else { return };
         while known.first <= last && known.refusals.pop_front().is_some() {

@@ -20,17 +20,14 @@ struct Slot {
     waits: Option<Bytes>,
 }
 
-/// Which of the messages is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Lease(RegionId),
     Refused(RegionId),
 }
 
-/// The messages.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// What the process says.
     own: VecDeque<Bytes>,
     leases: BTreeMap<RegionId, Slot>,
     /// By region: its process, and what it has refused.
@@ -40,22 +37,18 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Bytes that wait.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.next.is_empty()
     }
 
-    /// How many regions the worker has.
     pub fn regions(&self) -> usize {
         self.leases.values().filter(|slot| slot.seq < u64::MAX).count()
     }
 
-    /// The process says something.
     pub fn say(&mut self, message: Bytes) {
         self.bytes += message.len();
         self.own.push_back(message);
@@ -76,7 +69,6 @@ impl Mailbox {
         }
     }
 
-    /// A lease has ended.
     pub fn end(&mut self, by: u64, lease: LeaseName, message: Bytes) {
         // One of which the worker was told nothing has not begun.
         if self.leases.get(&lease.region).is_some_and(|slot| slot.lease == lease) {
@@ -84,7 +76,6 @@ impl Mailbox {
         }
     }
 
-    /// A region has refused commands.
     pub fn refuse(&mut self, by: u64, region: RegionId, message: Bytes) {
         let slot = self.refused.entry(region).or_default();
         slot.0 = by;
@@ -110,7 +101,6 @@ impl Mailbox {
         self.leases.get(&lease.region).filter(|slot| slot.lease == lease).map(|slot| slot.by)
     }
 
-    /// The process of a region that has refused commands.
     pub fn process_of_refused(&self, region: RegionId) -> Option<u64> {
         self.refused.get(&region).map(|(by, _)| *by)
     }

@@ -5,12 +5,9 @@ use std::sync::atomic::AtomicU64;
 
 use crate::admission::Counters;
 
-/// The counters of all workers.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Sessions that began.
     pub sessions: AtomicU64,
-    /// Leases that began.
     pub leases: AtomicU64,
     /// Leases that ended since the worker did not answer in time, or its session had ended.
     pub taken_over: AtomicU64,
@@ -18,18 +15,14 @@ pub struct Metrics {
     pub late: AtomicU64,
     /// Streams that have ended since a request was malformed.
     pub malformed_streams: AtomicU64,
-    /// Answers that counted.
     pub answers: AtomicU64,
     /// Answers that did not count, since their leases had ended.
     pub late_answers: AtomicU64,
-    /// Commands that were taken.
     pub commands: AtomicU64,
-    /// Commands that were refused.
     pub refused_commands: AtomicU64,
     /// Actions that no worker will be told of.
     pub missed: AtomicU64,
     /// Calls without a token, or with a wrong one.
     pub denied: Arc<AtomicU64>,
-    /// Connections.
     pub connections: Arc<Counters>,
 }

@@ -28,7 +28,6 @@ mod metrics;
 mod picture;
 mod planes;
 pub mod proto;
-mod questions;
 mod relay;
 mod remote;
 mod service;
@@ -51,13 +50,13 @@ pub use self::hub::{Hub, Limits};
 use self::service::Logic;
 pub use self::simulated::Responses;
 use crate::config::LogicSettings;
-use crate::grpc::access::{Guard, Token};
+use crate::grpc::access::Guard;
 use crate::grpc::listen::accept_tcp;
 use crate::grpc::routes;
 use crate::socket::connections;
 use crate::tls::TlsError;
 use crate::tls::server::{LOGIC, ServerTls};
-use crate::token_file::TokenError;
+use crate::token_file::{self, TokenError};
 
 /// How long streams may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
@@ -115,7 +114,6 @@ pub struct LogicService {
     runtime: Option<Runtime>,
 }
 
-/// The thread of the service.
 fn service_runtime() -> Result<Runtime, LogicError> {
     let mut runtime = Builder::new_multi_thread();
     Ok(runtime.worker_threads(1).thread_name("purview-logic").enable_all().build()?)
@@ -133,7 +131,8 @@ impl LogicService {
     ) -> Result<LogicService, LogicError> {
         check_reach(settings, addr)?;
         let token_file = settings.token_file.as_deref();
-        let token = token_file.map(|file| Token::read("logic.token_file", file)).transpose()?;
+        let token =
+            token_file.map(|file| token_file::read("logic.token_file", file)).transpose()?;
         let tls = settings.tls.as_ref().map(|files| ServerTls::load(LOGIC, files)).transpose()?;
         let listener = std::net::TcpListener::bind(addr)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener));

@@ -19,7 +19,6 @@ pub struct Picture {
     known: FxHashMap<EntityId, Option<Epoch>>,
     /// Entities that have changed in more than position and properties.
     changed: FxHashSet<EntityId>,
-    /// Entities that live nowhere any more.
     ended: FxHashSet<EntityId>,
     /// The tick up to which the worker knows the region.
     told: Option<Tick>,
@@ -56,7 +55,6 @@ impl Pieces {
         }
     }
 
-    /// All of them.
     fn finish(mut self) -> VecDeque<Bytes> {
         self.close();
         self.pieces
@@ -69,7 +67,6 @@ impl Picture {
         self.changed.insert(id);
     }
 
-    /// An entity lives nowhere any more.
     pub fn ends(&mut self, id: EntityId) {
         self.ended.insert(id);
     }

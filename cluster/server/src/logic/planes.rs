@@ -22,24 +22,19 @@ use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, PlaneVersion};
 use rustc_hash::FxHasher;
 
-/// Most planes of a scene that are open.
 pub const MOST_OPEN: usize = 4_096;
 
-/// Most planes that are known to be closed.
 const MOST_CLOSED: usize = 16_384;
 
 /// Why a plane was not opened or closed. Nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlaneError {
-    /// Too many are open.
     #[error("the scene has {MOST_OPEN} private planes, as many as there may be")]
     Full,
-    /// It is not open.
     #[error("the plane is not open")]
     NotOpen,
 }
 
-/// What is known of a plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
     version: PlaneVersion,
@@ -47,11 +42,9 @@ struct Known {
     subjects: Option<Vec<String>>,
 }
 
-/// The planes of all scenes.
 #[derive(Debug, Default)]
 pub struct Planes {
     known: BTreeMap<(SceneId, Plane), Known>,
-    /// The highest version that was seen.
     highest: u64,
     /// Differs where two tables differ.
     digest: u64,
@@ -69,9 +62,6 @@ fn digest_of((scene, plane): (SceneId, Plane), version: PlaneVersion) -> u64 {
 impl Planes {
     /// A plane is opened for these subjects and no others (`Some`), or closed, by a worker of a scene in this process.
     /// What other processes are to be told.
-    ///
-    /// # Errors
-    /// [`PlaneError`].
     pub fn set(
         &mut self,
         (scene, plane): (SceneId, Plane),
@@ -134,7 +124,6 @@ impl Planes {
         self.known.get(&(scene, plane)).is_some_and(|known| known.subjects.is_some())
     }
 
-    /// Whether a plane is open for a subject.
     pub fn opens(&self, scene: SceneId, plane: Plane, subject: &str) -> bool {
         let subjects = self.known.get(&(scene, plane)).and_then(|known| known.subjects.as_ref());
         let find = |all: &Vec<String>| all.binary_search_by(|known| (**known).cmp(subject)).is_ok();

@@ -47,7 +47,6 @@ impl Hub {
             .collect()
     }
 
-    /// Tells the other processes of this one's workers.
     pub(super) fn tell_others(&self) {
         let Some(links) = self.links.get() else { return };
         let (workers, planes) = (self.here(), self.planes().digest());
@@ -58,7 +57,6 @@ impl Hub {
         }
     }
 
-    /// Workers of silent processes end.
     fn forget_silent(&self) {
         for worker in self.all() {
             if worker.heard().is_some_and(|heard| heard.elapsed() > SILENCE) {
@@ -78,7 +76,7 @@ impl Hub {
             Some(process) => self.pass_on(process, WorkerMsg::Answer(Box::new(answer))),
             // A newer lease has begun meanwhile.
             None => {
-                worker.conduct.answered_late();
+                worker.conduct.late_answers.fetch_add(1, Relaxed);
                 self.metrics.late_answers.fetch_add(1, Relaxed);
             }
         }
@@ -99,7 +97,6 @@ impl Hub {
         let _lost = links.tell_workers(process, message).is_err();
     }
 
-    /// A process tells of all its workers.
     fn hear(&self, from: u64, notices: Vec<WorkerNotice>) {
         let Some(links) = self.links.get() else { return };
         let mut news = false;
@@ -128,12 +125,10 @@ impl Hub {
         }
     }
 
-    /// A worker of this process.
     fn own_worker(&self, worker: u64) -> Option<Arc<Worker>> {
         self.worker(worker).filter(|worker| worker.process().is_none())
     }
 
-    /// Whether a worker is connected to a process.
     fn is_of(&self, worker: u64, process: u64) -> bool {
         self.worker(worker).is_some_and(|worker| worker.process() == Some(process))
     }

@@ -42,15 +42,12 @@ struct Saved {
     /// Actions that no worker has handled.
     #[prost(message, repeated, tag = "1")]
     acts: Vec<Acted>,
-    /// How many are missing.
     #[prost(uint64, tag = "2")]
     missed: u64,
-    /// What is known of sessions.
     #[prost(message, repeated, tag = "3")]
     sessions: Vec<SavedSession>,
 }
 
-/// The logic of one region.
 #[derive(Debug)]
 pub struct RemoteLogic {
     hub: Arc<Hub>,
@@ -60,7 +57,6 @@ pub struct RemoteLogic {
     /// The hub's version by which the worker was chosen.
     version: u64,
     lease: Option<Lease>,
-    /// The number of the last lease.
     leases: u64,
     epoch: Epoch,
     /// How many of the events that the next call is told are noted already.
@@ -121,7 +117,6 @@ impl GameLogic for RemoteLogic {
 }
 
 impl RemoteLogic {
-    /// The logic of a region that begins here.
     pub fn new(hub: Arc<Hub>, scene: Arc<Scene>, region: RegionId) -> RemoteLogic {
         let inbox = hub.open_lane(region);
         RemoteLogic {
@@ -139,7 +134,6 @@ impl RemoteLogic {
         }
     }
 
-    /// Takes notes of what has happened.
     fn note(&mut self, region: &Region, events: &[LogicEvent]) {
         for event in events {
             self.acts_and_refusals(region, event);
@@ -172,7 +166,7 @@ impl RemoteLogic {
         let refusal = Refusal { batch: Some(batch(name, seq)), place, reason: reason.into(), text };
         self.hub.metrics.refused_commands.fetch_add(1, Relaxed);
         if let Some(worker) = self.hub.worker(session) {
-            worker.conduct.command_refused();
+            worker.conduct.refused_commands.fetch_add(1, Relaxed);
         }
         self.ledger.refuse(session, refusal);
     }
@@ -191,7 +185,7 @@ impl RemoteLogic {
                 Inbound::Answer(answer) => {
                     self.hub.metrics.late_answers.fetch_add(1, Relaxed);
                     if let Some(worker) = self.hub.worker(answer.worker) {
-                        worker.conduct.answered_late();
+                        worker.conduct.late_answers.fetch_add(1, Relaxed);
                     }
                 }
             }
@@ -292,7 +286,6 @@ impl RemoteLogic {
         lease.worker.lease_ends(lease.name);
     }
 
-    /// Tells sessions what was refused, again and again.
     fn tell_refusals(&mut self, now: Tick) {
         if !self.is_look(now) {
             return;

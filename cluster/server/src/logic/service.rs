@@ -20,7 +20,6 @@ use super::proto::{MOST_REQUEST_BYTES, MOST_RESPONSE_BYTES, Request};
 use super::stream::{QUEUE, serve};
 use crate::grpc::half_plain::HalfPlain;
 
-/// The path of the method.
 const METHOD: &str = "/purview.logic.v1.Logic/Attach";
 
 /// The service. All its streams end when the token is cancelled.

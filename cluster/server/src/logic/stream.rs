@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
@@ -22,31 +21,24 @@ use super::id_quota::{IDS, NoIds};
 use super::proto::{self, Ids, Open, Opened, Request, request, response};
 use super::told::{encode, kinds};
 use super::worker::{Profile, Worker};
+use crate::grpc::opening;
 
 /// Responses that wait in a stream, beside those that the connection holds.
 pub const QUEUE: usize = 4;
 
-/// How long a stream may take for its first request.
-const OPEN_WITHIN: Duration = Duration::from_secs(10);
-
 /// Longest name that a worker gives itself, bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Whether a worker may have this name.
 pub(super) fn is_name_of_worker(name: &str) -> bool {
     name.is_empty() || is_name(name, LONGEST_NAME)
 }
 
-/// Responses of a stream.
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
-/// How a stream ends.
 enum End {
-    /// The worker has ended its session.
     Session,
     /// The worker has closed its side of the stream, or the connection is broken.
     Stream,
-    /// With a status.
     Status(Status),
 }
 
@@ -57,12 +49,11 @@ pub async fn serve(
     answers: Answers,
     stop: CancellationToken,
 ) {
-    let opened = match tokio::time::timeout(OPEN_WITHIN, requests.next()).await {
-        Err(_) => Err(Status::deadline_exceeded("no request came within 10 s")),
-        Ok(None) => Err(Status::invalid_argument("the stream has no requests")),
-        Ok(Some(request)) => request.and_then(open_of),
-    };
-    let opened = opened.and_then(|open| begin(&hub, &open));
+    let open = opening(&mut requests, |request: Request| match request.message {
+        Some(request::Message::Open(open)) => Some(open),
+        _ => None,
+    });
+    let opened = open.await.and_then(|open| begin(&hub, &open));
     let (worker, scene, opened) = match opened {
         Ok(opened) => opened,
         // An error means that the stream is gone.
@@ -77,16 +68,8 @@ pub async fn serve(
     stream.end(how).await;
 }
 
-fn open_of(request: Request) -> Result<Open, Status> {
-    match request.message {
-        Some(request::Message::Open(open)) => Ok(open),
-        _ => Err(Status::invalid_argument("the first request of a stream must be `open`")),
-    }
-}
-
 type Session = (Arc<Worker>, Arc<Scene>, Opened);
 
-/// Begins a session.
 fn begin(hub: &Hub, open: &Open) -> Result<Session, Status> {
     let directory = hub.directory();
     let directory = directory.ok_or_else(|| Status::unavailable("the server is not ready"))?;
@@ -130,7 +113,6 @@ fn opened(hub: &Hub, directory: &Directory, (worker, scene): (&Worker, &Arc<Scen
     }
 }
 
-/// What happens next in a stream.
 enum Event {
     Request(Option<Result<Request, Status>>),
     /// The stream has taken a response.
@@ -237,7 +219,6 @@ impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
         Ok(())
     }
 
-    /// The stream ends, and the session with it.
     async fn end(self, how: End) {
         let WorkerStream { hub, worker, answers, .. } = self;
         hub.end(&worker);

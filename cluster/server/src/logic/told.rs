@@ -15,7 +15,6 @@ use super::proto::{
     Reason, Response, Told, response,
 };
 
-/// An encoded response.
 pub fn encode(message: response::Message) -> Bytes {
     Response { message: Some(message) }.encode_to_vec().into()
 }
@@ -32,7 +31,6 @@ pub fn encode_told(told: &Told, pieces: &[Bytes]) -> Bytes {
     response.into()
 }
 
-/// A position.
 pub fn position(pos: Pos) -> Option<Position> {
     Some(Position { x: pos.x, y: pos.y, z: pos.z })
 }
@@ -41,7 +39,6 @@ fn property(level: &Level) -> Property {
     Property { id: level.id.0.into(), value: level.value.bytes().clone(), version: level.version }
 }
 
-/// An entity that a region knows.
 pub fn entity(region: &Region, known: &Known<'_>) -> Entity {
     let Known { id, epoch, kind, plane, pos, facing, is_real, properties, bonds, .. } = *known;
     let bond = |(kind, group): (&str, u64)| ToldBond { kind: kind.to_owned(), group };
@@ -63,7 +60,6 @@ pub fn entity(region: &Region, known: &Known<'_>) -> Entity {
     }
 }
 
-/// The kinds of a scene.
 pub fn kinds(scene: &Arc<Scene>) -> Vec<Kind> {
     let kind = |kind: &purview::scene::spec::KindSpec| {
         let names = kind.properties.iter().map(|property| property.name.clone());
@@ -76,7 +72,6 @@ pub fn kinds(scene: &Arc<Scene>) -> Vec<Kind> {
     scene.spec.kinds.iter().map(kind).collect()
 }
 
-/// An action, with where its entity is.
 pub fn acted(region: &Region, event: &LogicEvent) -> Option<Acted> {
     let LogicEvent::Acted { id, by, payload, aim } = event else { return None };
     let place = region.known(*id).map(|entity| (entity.plane, entity.pos));
@@ -91,7 +86,6 @@ pub fn acted(region: &Region, event: &LogicEvent) -> Option<Acted> {
     })
 }
 
-/// Adds what has changed.
 pub fn changed(told: &mut Told, changed: Changed<'_>) {
     match changed {
         Changed::Place(id, pos) => {
@@ -110,7 +104,6 @@ pub fn changed(told: &mut Told, changed: Changed<'_>) {
     }
 }
 
-/// Why a command was refused.
 pub fn reason(why: &CommandError) -> Reason {
     match why {
         CommandError::Unknown(_) => Reason::UnknownEntity,
@@ -143,7 +136,6 @@ pub fn reason(why: &CommandError) -> Reason {
     }
 }
 
-/// Why a plane was not opened or closed.
 pub fn plane_reason(why: PlaneError) -> Reason {
     match why {
         PlaneError::Full => Reason::TooLong,

@@ -22,14 +22,11 @@ use super::proto::{Ended, Question, response};
 use super::told::{encode, position};
 use crate::peer::Links;
 
-/// What a worker says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Its scene.
     pub scene: SceneId,
     /// What operators see.
     pub name: String,
-    /// Whether it answers questions.
     pub answers: bool,
     /// Of which entities it is told positions.
     pub followed: Followed,
@@ -41,7 +38,6 @@ const PASSED_OVER: Duration = Duration::from_secs(30);
 /// How long a worker comes last that has not answered a region in time; twice as long each further time.
 const GIVEN_UP: Duration = Duration::from_secs(10);
 
-/// The longest such time.
 const GIVEN_UP_MOST: Duration = Duration::from_secs(320);
 
 /// A region has waited in vain for the answer of a worker.
@@ -58,7 +54,6 @@ impl GivenUp {
     }
 }
 
-/// Where a worker is connected.
 #[derive(Debug)]
 enum Home {
     /// To this process: what waits for it.
@@ -67,12 +62,10 @@ enum Home {
     Far { process: u64, links: Links, heard: Mutex<Instant> },
 }
 
-/// A worker.
 #[derive(Debug)]
 pub struct Worker {
     /// The number of its session, which is never used again.
     pub id: u64,
-    /// What it says of itself.
     pub profile: Profile,
     home: Home,
     more: Notify,
@@ -84,9 +77,7 @@ pub struct Worker {
     pace: Mutex<Pace>,
     /// Blocks of ids: the first one and how many.
     ids: Mutex<Vec<(u64, u64)>>,
-    /// Its session has ended.
     gone: AtomicBool,
-    /// How many regions of this process it has.
     regions: AtomicI64,
     /// How it behaves, for operators.
     pub conduct: Conduct,
@@ -109,12 +100,10 @@ impl Worker {
         }
     }
 
-    /// A worker of a new session.
     pub fn new(id: u64, profile: Profile) -> Worker {
         Worker::of(id, profile, Home::Here(Mutex::default()))
     }
 
-    /// A worker that is connected to another process.
     pub fn of_process((process, links): (u64, Links), notice: WorkerNotice) -> Worker {
         let profile = Profile {
             scene: notice.scene,
@@ -138,7 +127,6 @@ impl Worker {
         }
     }
 
-    /// Its process tells of it.
     pub fn renew(&self) {
         if let Home::Far { heard, .. } = &self.home {
             *heard.lock() = Instant::now();
@@ -153,7 +141,6 @@ impl Worker {
         }
     }
 
-    /// What other processes are told of it.
     pub fn notice(&self) -> WorkerNotice {
         WorkerNotice {
             worker: self.id,
@@ -168,12 +155,10 @@ impl Worker {
         }
     }
 
-    /// Whether its session has ended.
     pub fn is_gone(&self) -> bool {
         self.gone.load(Relaxed)
     }
 
-    /// Its session has ended.
     pub fn ends(&self) {
         self.gone.store(true, Relaxed);
         self.more.notify_one();
@@ -209,7 +194,6 @@ impl Worker {
         }
     }
 
-    /// Whether it comes last when regions choose their workers.
     pub fn comes_last(&self) -> bool {
         self.given_up.lock().is_some_and(|given_up| given_up.comes_last())
     }
@@ -237,7 +221,6 @@ impl Worker {
         }
     }
 
-    /// Gives the worker a block of ids.
     pub fn allot(&self, first: EntityId, ids: u64) {
         let mut blocks = self.ids.lock();
         match blocks.last_mut() {
@@ -246,12 +229,10 @@ impl Worker {
         }
     }
 
-    /// The first id of the worker's blocks.
     pub fn first_id(&self) -> Option<EntityId> {
         self.ids.lock().first().map(|(first, _)| EntityId(*first))
     }
 
-    /// Whether an id is of the worker's blocks.
     pub fn owns_id(&self, id: EntityId) -> bool {
         let blocks = self.ids.lock();
         blocks.iter().any(|(first, ids)| (*first..first + ids).contains(&id.0))
@@ -337,12 +318,10 @@ impl Worker {
         self.more.notified().await;
     }
 
-    /// Whether something waits.
     pub fn has_unsent(&self) -> bool {
         matches!(&self.home, Home::Here(mailbox) if !mailbox.lock().is_empty())
     }
 
-    /// What is sent next.
     pub fn take_unsent(&self) -> Option<Bytes> {
         match &self.home {
             Home::Here(mailbox) => mailbox.lock().take(),
@@ -350,7 +329,6 @@ impl Worker {
         }
     }
 
-    /// Bytes that wait.
     pub fn waiting_bytes(&self) -> usize {
         match &self.home {
             Home::Here(mailbox) => mailbox.lock().bytes(),

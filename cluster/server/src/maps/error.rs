@@ -312,7 +312,6 @@ pub enum MapProblem {
 }
 
 impl MapProblem {
-    /// The problem with the file that has it.
     pub(super) fn of(self, file: &std::path::Path) -> MapError {
         MapError { file: file.to_path_buf(), problem: self }
     }

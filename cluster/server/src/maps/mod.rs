@@ -201,7 +201,6 @@ fn add_door(draft: &mut Draft, door: &DoorSpec) -> Result<(), MapProblem> {
     Ok(())
 }
 
-/// The size that a map must have.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     width: i32,
@@ -230,7 +229,6 @@ impl Wanted {
         }
     }
 
-    /// An empty map of this size.
     fn draft(&self) -> Result<Draft, MapProblem> {
         Ok(Draft::new(self.tile_cm, self.width, self.depth)?)
     }

@@ -102,7 +102,6 @@ fn decode(bytes: &[u8], wanted: Wanted) -> Result<Greys, MapProblem> {
     Ok(Greys { levels, white })
 }
 
-/// Appends the levels of one row.
 fn spread(row: &[u8], depth: BitDepth, width: usize, levels: &mut Vec<u16>) {
     match depth {
         BitDepth::Eight => levels.extend(row.iter().map(|b| u16::from(*b))),

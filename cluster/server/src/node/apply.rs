@@ -44,15 +44,12 @@ const LAST_TICK: Duration = Duration::from_secs(1);
 
 /// The stores, which outlive processes.
 pub(super) struct Stores {
-    /// The executor of the stores' clients.
     pub(super) executor: Executor,
     pub(super) leases: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
-    /// Checkpoints that wait to be saved.
     pub(super) checkpoint_queue: Option<Arc<CheckpointQueue>>,
 }
 
-/// What a member uses to act.
 pub(super) struct Acting {
     pub(super) me: Membership,
     pub(super) links: Links,
@@ -64,10 +61,8 @@ pub(super) struct Acting {
     pub(super) drain: Duration,
 }
 
-/// What to do after an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
-    /// The next action.
     GoOn,
     /// The action has waited for the store: the rest of the decision may be old.
     Replan,
@@ -87,9 +82,7 @@ pub(super) struct Apply {
     routes: BTreeMap<RegionId, Route>,
     /// The epoch of the newest owner that sessions know, for each region.
     told: BTreeMap<RegionId, Epoch>,
-    /// When the last node joined.
     changed: Instant,
-    /// The regions that stay down here.
     downs: Downs,
     /// How often a checkpoint was older than recovery assumes.
     recovered_late: u64,
@@ -166,12 +159,10 @@ impl Apply {
         self.unborn.clear();
     }
 
-    /// The migrator.
     pub(super) fn migrator(&self) -> &Migrator {
         &self.migrator
     }
 
-    /// A copy of the local state.
     pub(super) fn local(&self, leads: bool, shuts_down: bool) -> Local {
         let router = self.of.links.router();
         let suspect =
@@ -483,7 +474,6 @@ impl Apply {
         local_regions.ids().into_iter().for_each(|id| local_regions.end(id));
     }
 
-    /// What starting a region needs.
     fn starter(&self) -> Start<'_> {
         let checkpoints = self.stores.checkpoints.as_deref();
         Start { store: self.store(), checkpoints, directory: &self.of.directory }

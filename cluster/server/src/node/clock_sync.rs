@@ -109,7 +109,6 @@ pub(super) async fn remember(
     }
 }
 
-/// What a process knows of its clock.
 #[derive(Debug)]
 pub(crate) struct ClockStatus {
     clock: Arc<ClusterClock>,
@@ -117,7 +116,6 @@ pub(crate) struct ClockStatus {
     offset: AtomicI64,
     /// Largest possible error of it.
     error: AtomicU64,
-    /// Answers of the leader.
     answers: AtomicU64,
     /// Whether the process may begin to act by its clock.
     set: watch::Sender<bool>,
@@ -173,7 +171,6 @@ impl Collector for ClockStatus {
     }
 }
 
-/// The answer to another process.
 pub(super) fn answer(directory: &Directory) -> Answer {
     let clock_ns = u64::try_from(directory.uptime().as_nanos()).ok();
     Answer { clock_ns, ..Answer::default() }
@@ -261,7 +258,6 @@ enum Leads {
     Other(u64),
 }
 
-/// What keeps the clock.
 pub(super) struct Follower {
     pub(super) directory: Arc<Directory>,
     pub(super) links: Links,

@@ -38,19 +38,15 @@ pub enum RegionOrder {
     Empty,
 }
 
-/// A region that is down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Down {
-    /// The name of the node that has its grant.
     pub(super) node: String,
-    /// Why.
     pub(super) why: String,
     #[serde(default)]
     pub(super) order: Option<RegionOrder>,
 }
 
 impl Down {
-    /// Whether an operator has decided what becomes of it.
     pub(super) fn is_ordered(&self) -> bool {
         self.order.is_some()
     }
@@ -59,7 +55,6 @@ impl Down {
 /// All of them, by their numbers.
 pub(super) type All = BTreeMap<u32, Down>;
 
-/// The regions that are down, as a view of the store has it.
 pub(super) fn all(view: &View) -> All {
     read(view.values.get(DOWN))
 }
@@ -93,16 +88,13 @@ impl Orders {
     }
 }
 
-/// The regions that are down here.
 #[derive(Debug, Default)]
 pub(super) struct Downs(BTreeMap<RegionId, Epoch>);
 
 /// What is to be done with a region that this process was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// It is to start.
     Start,
-    /// It stays down.
     Wait,
 }
 
@@ -135,7 +127,6 @@ impl Downs {
         self.0.contains_key(&id)
     }
 
-    /// The regions that are down here.
     pub(super) fn ids(&self) -> impl Iterator<Item = RegionId> + '_ {
         self.0.keys().copied()
     }
@@ -200,7 +191,6 @@ pub(super) async fn clear(
     change(store, DOWN, |all: &mut All| all.retain(|id, down| !is_over(RegionId(*id), down))).await
 }
 
-/// Whether the node of this name is in the store.
 fn lives(view: &View, name: &str) -> bool {
     view.nodes.values().any(|node| node.name == name)
 }
@@ -212,7 +202,6 @@ pub(super) fn is_overdue_told(view: &View, node: &str, now: &[RegionId]) -> bool
     own.eq(now.iter().copied()) && told.values().all(|of| lives(view, of))
 }
 
-/// Records which regions of a node have overdue checkpoints.
 pub(super) async fn tell_overdue(
     store: &dyn Leases,
     view: &View,

@@ -13,7 +13,6 @@ use crate::storage::Authority;
 pub(crate) struct LeaseFence(OnceLock<Authority>);
 
 impl LeaseFence {
-    /// The lease is there.
     pub(crate) fn hold(&self, authority: Authority) {
         if self.0.set(authority).is_err() {
             tracing::error!("a process took two leases");

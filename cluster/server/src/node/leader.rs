@@ -38,7 +38,6 @@ const TRIES_AGAIN: Duration = Duration::from_secs(4);
 /// minutes the two nodes could not agree on it.
 const TRIES: u32 = 15;
 
-/// The leader's part.
 pub(super) struct Planner {
     store: Arc<dyn Leases>,
     executor: Executor,
@@ -95,7 +94,6 @@ impl Planner {
         }
     }
 
-    /// All regions that there are, or are about to be made.
     fn plots(&self, view: &View, pools: &Pools) -> Vec<Plot<RegionId>> {
         let mut all = Vec::new();
         for scene in self.maps.scenes() {

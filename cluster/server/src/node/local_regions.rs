@@ -17,7 +17,6 @@ use purview::wire::peer::ActorState;
 use super::hosted::{Hosted, RegionHandle};
 use crate::peer::Links;
 
-/// A region that runs here.
 #[derive(Debug)]
 struct LocalRegion {
     scene: SceneId,
@@ -28,16 +27,13 @@ struct LocalRegion {
     confirmed: bool,
 }
 
-/// Where regions' actors run.
 #[derive(Debug)]
 pub(crate) enum Threads {
-    /// Spread over threads of their own.
     Arbiters(Vec<ArbiterHandle>),
     /// In the [`tokio::task::LocalSet`] of the task that starts them.
     This,
 }
 
-/// All regions that run here.
 #[derive(Debug)]
 pub(super) struct LocalRegions {
     directory: Arc<Directory>,
@@ -143,7 +139,6 @@ impl LocalRegions {
         }
     }
 
-    /// Whether it does.
     pub(super) fn is_confirmed(&self, id: RegionId) -> bool {
         self.running.get(&id).is_some_and(|local_region| local_region.confirmed)
     }
@@ -156,17 +151,14 @@ impl LocalRegions {
         }
     }
 
-    /// The epoch under which a region runs here.
     pub(super) fn epoch(&self, id: RegionId) -> Option<Epoch> {
         self.running.get(&id).map(|local_region| local_region.epoch)
     }
 
-    /// The regions that run here.
     pub(super) fn ids(&self) -> Vec<RegionId> {
         self.running.keys().copied().collect()
     }
 
-    /// The regions that run here, each with its epoch and where it is asked.
     pub(super) fn all(&self) -> impl Iterator<Item = ((RegionId, u64), Addr<RegionActor>)> + '_ {
         let found = |(id, r): (&RegionId, &LocalRegion)| ((*id, r.epoch.0), r.address.clone());
         self.running.iter().map(found)
@@ -178,7 +170,6 @@ impl LocalRegions {
         self.running.get(&id).is_some_and(over)
     }
 
-    /// Tells the console which regions run here.
     fn show(&self) {
         let handle = |(id, local_region): (&RegionId, &LocalRegion)| RegionHandle {
             scene: local_region.scene,

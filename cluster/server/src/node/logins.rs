@@ -41,10 +41,8 @@ const STAYS_MS: u64 = 5 * 60_000;
 /// Most kicks that are kept at once.
 const MAX_KICKS: usize = 2_000;
 
-/// All kicks that count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Kicks {
-    /// The number of the last one.
     last: u64,
     kicks: Vec<Kick>,
 }
@@ -115,7 +113,6 @@ pub(crate) fn is_subject(text: &str) -> bool {
     is_name(text, MAX_SUBJECT)
 }
 
-/// Kicks that were heeded.
 #[derive(Debug, Default)]
 struct Heeded(Option<u64>);
 
@@ -150,7 +147,6 @@ struct Telling {
 }
 
 impl Telling {
-    /// Checks which gateways there are.
     fn refresh(&mut self, view: &View) {
         let me = self.links.process();
         let others = view.nodes.values().filter(|node| node.gateway && node.process != me);
@@ -159,7 +155,6 @@ impl Telling {
         self.late.clear();
     }
 
-    /// A process has answered, or has not.
     fn answered(&mut self, (process, upto, answer): (u64, u64, Option<Answer>)) {
         self.busy.remove(&process);
         let Some(answer) = answer else {

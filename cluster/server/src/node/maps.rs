@@ -89,7 +89,6 @@ impl Maps {
         self.0.read().scenes.iter().map(|scene| scene.map.regions.len()).sum()
     }
 
-    /// A scene has another map.
     pub(super) fn set(&self, scene: Arc<Scene>) {
         let mut known = self.0.write();
         let at = known.scenes.iter().position(|old| old.id == scene.id);
@@ -117,7 +116,6 @@ impl Maps {
         }
     }
 
-    /// A region is no more.
     pub(super) fn forget(&self, id: RegionId) {
         self.0.write().regions.remove(&id);
     }

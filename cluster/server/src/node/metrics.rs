@@ -17,7 +17,6 @@ use crate::metrics::{Collector, Families};
 use crate::peer::{CHANNEL_BYTES, Links};
 use crate::storage::Authority;
 
-/// What is known of one process.
 #[derive(Debug)]
 pub(crate) struct NodeCollector {
     pub(super) surveyor: Surveyor,
@@ -35,10 +34,8 @@ impl Collector for NodeCollector {
     }
 }
 
-/// A channel to a peer.
 #[derive(Debug)]
 struct Channel {
-    /// The peer's name.
     peer: String,
     channel: &'static str,
     connected: bool,
@@ -198,7 +195,6 @@ mod tests {
     use super::*;
     use crate::metrics::text_of;
 
-    /// A node with these channels.
     #[derive(Debug)]
     struct Channels(Vec<Channel>);
 

@@ -58,7 +58,6 @@ const WAITING: usize = 4_096;
 /// Time between two checks of progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Why a region did not move.
 #[derive(Debug, thiserror::Error)]
 enum MoveError {
     #[error("the new owner is not ready")]
@@ -105,7 +104,6 @@ struct State {
     landing: BTreeSet<RegionId>,
 }
 
-/// What the migrator uses.
 pub(super) struct Tools {
     pub(super) store: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
@@ -129,7 +127,6 @@ impl std::fmt::Debug for Migrator {
 }
 
 impl Migrator {
-    /// Takes part in moves from now on.
     pub(super) fn start(tools: Tools) -> Migrator {
         let (tell, told) = channel(WAITING);
         tools.links.router().set_migrator(tell);
@@ -292,7 +289,6 @@ impl Migrator {
         self.tools().local_regions.lock().end(id);
     }
 
-    /// Keeps a region's last checkpoint.
     pub(super) async fn keep(&self, key: &RegionKey, checkpoint: Option<RegionSnapshot>) {
         let (Some(store), Some(checkpoint)) = (&self.tools().checkpoints, checkpoint) else {
             return;
@@ -352,7 +348,6 @@ impl Migrator {
         }
     }
 
-    /// A region is about to arrive.
     async fn prepare(&self, from: u64, region: RegionId, epoch: Epoch) {
         let tools = self.tools();
         let may = tools.directory.may_act()

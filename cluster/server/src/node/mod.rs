@@ -94,24 +94,18 @@ pub(crate) use sessions::find_sessions;
 pub use status::{Roles, Status};
 pub use survey::{ChannelLine, ClusterSurvey, LeftOut, MapLine, NodeLine, RegionLine};
 
-/// What a node is made of.
 pub(crate) struct Parts {
-    /// Where its tasks run.
     pub(crate) executor: Executor,
     pub(crate) store: Arc<dyn Leases>,
     pub(crate) checkpoints: Option<Arc<dyn Checkpoints>>,
-    /// Checkpoints on their way to where they are kept.
     pub(crate) checkpoint_queue: Option<Arc<CheckpointQueue>>,
     pub(crate) membership: Membership,
     pub(crate) links: Links,
     pub(crate) directory: Arc<Directory>,
-    /// The scenes of the configuration.
     pub(crate) scenes: Vec<Arc<Scene>>,
     /// Sessions by the subjects of their tokens.
     pub(crate) subjects: Subjects,
-    /// Where regions run.
     pub(crate) threads: Threads,
-    /// What is done with what the balancer decides.
     pub(crate) balance: BalanceMode,
     /// How long a node may take to give its regions away.
     pub(crate) drain: Duration,
@@ -131,7 +125,6 @@ pub struct Node {
     board: Board,
     migrator: Migrator,
     orders: Orders,
-    /// Until the node runs.
     waits: Option<(Reconciler, oneshot::Receiver<()>)>,
     /// Dropped to end the reconciler.
     stop: Option<oneshot::Sender<()>>,
@@ -261,27 +254,22 @@ impl Node {
         &self.links
     }
 
-    /// Its lease.
     pub(crate) fn membership(&self) -> &Membership {
         &self.membership
     }
 
-    /// What it knows of its clock.
     pub(crate) fn clock(&self) -> &Arc<ClockStatus> {
         &self.clock
     }
 
-    /// The regions that run here.
     pub(crate) fn hosted(&self) -> &Hosted {
         &self.hosted
     }
 
-    /// Tells of the cluster.
     pub(crate) fn surveyor(&self) -> &Surveyor {
         &self.surveyor
     }
 
-    /// Its metrics as a member.
     pub(crate) fn collector(&self) -> NodeCollector {
         NodeCollector {
             surveyor: self.surveyor.clone(),

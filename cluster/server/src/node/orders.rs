@@ -134,12 +134,10 @@ impl Orders {
         Orders { store, maps, view, executor }
     }
 
-    /// The store in which orders stand.
     pub(super) fn store(&self) -> &dyn Leases {
         &*self.store
     }
 
-    /// The time of day here.
     pub(super) fn time_of_day(&self) -> Duration {
         self.executor.time_of_day()
     }

@@ -193,7 +193,6 @@ impl Level {
         level
     }
 
-    /// What a node of this weight has at most.
     fn of(&self, weight: u64) -> u64 {
         (self.regions * weight).div_ceil(self.weight.max(1))
     }

@@ -11,7 +11,6 @@ use super::placement::Site;
 use super::values::read;
 use crate::storage::{Incarnation, View};
 
-/// The value that holds the plan.
 pub(super) const PLAN: &str = "plan";
 
 /// The value that holds the moves that are under way.
@@ -20,14 +19,12 @@ pub(super) const MOVES: &str = "moves";
 /// The value that lists nodes that must own nothing.
 pub(super) const DRAINS: &str = "drains";
 
-/// The node that each region is meant for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Plan {
     /// The incarnation of each.
     pub(super) of: BTreeMap<u32, u64>,
     /// The incarnations among which regions were shared out.
     pub(super) among: BTreeSet<u64>,
-    /// Those of them that were reserved then.
     #[serde(default)]
     pub(super) reserved: BTreeSet<u64>,
     /// Another node has been drained since: see [`super::sharing`].
@@ -35,7 +32,6 @@ pub(super) struct Plan {
     pub(super) replacing: bool,
 }
 
-/// A region that is to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Move {
     pub(super) region: u32,
@@ -46,17 +42,14 @@ pub(super) struct Move {
     pub(super) to: u64,
 }
 
-/// The plan as a view of the store has it.
 pub(super) fn plan_of(view: &View) -> Plan {
     read(view.values.get(PLAN))
 }
 
-/// The moves that are under way.
 pub(super) fn moves_of(view: &View) -> Vec<Move> {
     read(view.values.get(MOVES))
 }
 
-/// Whether a node must own nothing.
 pub(super) fn is_drained(view: &View, who: Incarnation) -> bool {
     read::<BTreeSet<u64>>(view.values.get(DRAINS)).contains(&who.0)
 }
@@ -70,7 +63,6 @@ pub(super) fn sites(view: &View) -> Vec<Site<u64>> {
     takes.map(|(i, node)| Site { node: i.0, capacity: node.capacity }).collect()
 }
 
-/// The nodes that give their regions to others.
 pub(super) fn drained(view: &View) -> BTreeSet<u64> {
     let takes: BTreeSet<u64> = sites(view).into_iter().map(|site| site.node).collect();
     let drained = view.nodes.keys().filter(|i| is_drained(view, **i));

@@ -14,20 +14,17 @@ use super::placement::{Pool, Site};
 use super::reservations::Reservation;
 use crate::storage::{About, Incarnation, View};
 
-/// Whether a node is one that a scene asks for.
 pub(super) fn suits(pool: &PoolSpec, node: &About) -> bool {
     let is_in_zone = pool.zone.is_empty() || pool.zone == node.zone;
     is_in_zone && pool.labels.iter().all(|(key, value)| node.labels.get(key) == Some(value))
 }
 
-/// The pools of all scenes.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
     /// The nodes of each.
     pub(super) all: Vec<Pool<u64>>,
     /// Of each scene that has any: the pool of what is not reserved, and those of its reservations.
     scenes: BTreeMap<String, (usize, Vec<(Reservation, usize)>)>,
-    /// The nodes that are reserved.
     pub(super) reserved: BTreeSet<u64>,
     /// Scenes of whose pool no node is there.
     pub(super) without: Vec<String>,

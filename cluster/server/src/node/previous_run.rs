@@ -20,7 +20,6 @@ const UNKNOWN: u64 = 1_000;
 pub(super) struct Past {
     /// How many nodes there were; 0 if nothing is kept.
     pub(super) nodes: u64,
-    /// How many gateways there were.
     pub(super) gateways: u64,
     /// The cluster's time.
     pub(super) clock: Duration,
@@ -28,9 +27,6 @@ pub(super) struct Past {
 
 impl Past {
     /// What checkpoints know of it.
-    ///
-    /// # Errors
-    /// [`CheckpointError`].
     pub(super) async fn of(
         checkpoints: &dyn Checkpoints,
         tick_ms: u32,

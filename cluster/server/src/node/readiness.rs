@@ -22,7 +22,6 @@ const TOO_FEW_FOR: Duration = Duration::from_secs(10);
 /// What readiness depends on, beside the regions of this process.
 pub(crate) struct Readiness {
     roles: Roles,
-    /// The process stops.
     ending: Arc<AtomicBool>,
     status: watch::Receiver<Status>,
     views: Arc<RwLock<View>>,

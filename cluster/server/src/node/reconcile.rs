@@ -62,7 +62,6 @@ pub(super) fn reconcile(view: &View, local: &Local) -> Vec<Action> {
     actions
 }
 
-/// What the process knows of its cluster.
 pub(super) fn status(view: &View, local: &Local) -> Status {
     let down = down::all(view);
     let present = || local.regions.iter().filter(|(_, region)| region.has_ground);

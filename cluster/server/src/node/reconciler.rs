@@ -30,7 +30,6 @@ use crate::storage::{Leases, Membership, View};
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Where the reconciler publishes its knowledge.
 pub(super) struct Outputs {
     pub(super) status: watch::Sender<Status>,
     pub(super) view: Arc<RwLock<View>>,
@@ -73,7 +72,6 @@ impl Reconciler {
         }
     }
 
-    /// What moves regions from and to this process.
     pub(super) fn migrator(&self) -> Migrator {
         self.apply.migrator().clone()
     }

@@ -10,23 +10,19 @@ use serde::{Deserialize, Serialize};
 use super::values::read;
 use crate::storage::{Incarnation, Value, View};
 
-/// The value that holds them.
 pub(super) const RESERVATIONS: &str = "reservations";
 
-/// A reservation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reservation {
     pub(super) scene: String,
     /// Its ground in lands: west, north, east and south edge, the last two exclusive.
     pub(super) lands: [i32; 4],
-    /// The names of its nodes.
     pub(super) nodes: BTreeSet<String>,
     /// Until when it counts, milliseconds since 1970.
     pub(super) until_ms: u64,
 }
 
 impl Reservation {
-    /// Its ground.
     pub(super) fn ground(&self) -> Plot {
         let [x0, z0, x1, z1] = self.lands;
         Plot { id: RegionId(0), group: PlaneGroup(0), x0, z0, x1, z1 }
@@ -38,7 +34,6 @@ impl Reservation {
         plot.x0 < its.x1 && its.x0 < plot.x1 && plot.z0 < its.z1 && its.z0 < plot.z1
     }
 
-    /// Its nodes, as far as they are there.
     pub(super) fn nodes_of(&self, view: &View) -> BTreeSet<Incarnation> {
         let its = view.nodes.iter().filter(|(_, node)| node.regions);
         its.filter(|(_, node)| self.nodes.contains(&node.name)).map(|(i, _)| *i).collect()
@@ -50,7 +45,6 @@ impl Reservation {
     }
 }
 
-/// The reservations that count at a time of day.
 pub(super) fn reservations(view: &View, now: Duration) -> Vec<Reservation> {
     standing(view.values.get(RESERVATIONS), now)
 }
@@ -61,7 +55,6 @@ pub(super) fn standing(kept: Option<&Value>, now: Duration) -> Vec<Reservation> 
     kept.into_iter().filter(|of| of.until_ms > ms(now)).collect()
 }
 
-/// A time in whole milliseconds.
 pub(super) fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -16,7 +16,6 @@ pub(crate) fn find_sessions(directory: &Arc<Directory>, links: &Links) {
     directory.tell_callers_by(Arc::new(Caller(links.clone())));
 }
 
-/// Finds sessions of all processes for the regions of this one.
 #[derive(Debug)]
 struct Finder {
     links: Links,

@@ -27,7 +27,6 @@ const POPULATION: &str = "population";
 /// The value with which the cluster signs resume tickets where the keys of tokens are public alone.
 const TICKETS: &str = "tickets";
 
-/// The value that tells the cluster from all others.
 const CLUSTER_ID: &str = "cluster_id";
 
 /// Most nodes, and most gateways, that a cluster may ever have: see
@@ -36,10 +35,8 @@ const MAX_PROCESSES: u64 = GATEWAY_NUMBERS / 2;
 
 /// What a process brings along when it asks to be a member.
 pub(crate) struct StartupEntry {
-    /// The scenes of its configuration.
     pub(crate) scenes: Vec<Arc<Scene>>,
     pub(crate) tick_ms: u32,
-    /// The time of day.
     pub(crate) now: Duration,
     /// Whether it may own regions.
     pub(crate) regions: bool,
@@ -47,11 +44,8 @@ pub(crate) struct StartupEntry {
     pub(crate) populates: bool,
 }
 
-/// What was agreed on.
 pub(crate) struct Agreed {
-    /// The number of the process.
     pub(crate) number: u64,
-    /// The cluster's time.
     pub(crate) clock: Duration,
     /// Whether this process creates the demo entities.
     pub(crate) populates: bool,

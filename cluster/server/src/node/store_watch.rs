@@ -13,7 +13,6 @@ use super::migration::Migrator;
 use crate::peer::Links;
 use crate::storage::{Event, Membership, View, Watch};
 
-/// The result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
     /// The view is another one.
@@ -32,7 +31,6 @@ pub(super) struct StoreWatch {
     /// Includes all events since the last action: a task that acted by one event after the other,
     /// and asked the store each time, would fall behind.
     newest: Option<Arc<View>>,
-    /// There will be no more.
     over: bool,
 }
 

@@ -159,7 +159,6 @@ pub struct ChannelLine {
 }
 
 impl ClusterSurvey {
-    /// What a view of the store and the links say.
     pub(super) fn new(
         me: &str,
         (view, maps): (&View, &Maps),
@@ -249,7 +248,6 @@ fn channels(links: &Links) -> Vec<ChannelLine> {
     channels
 }
 
-/// Messages of peers that were left out so far.
 pub(super) fn left_out(links: &Links) -> LeftOut {
     let received = links.router().metrics();
     LeftOut {

@@ -33,7 +33,6 @@ impl Surveyor {
         Surveyor { name, views, maps, status, links }
     }
 
-    /// The store as this process knows it.
     pub(super) fn views(&self) -> &Arc<RwLock<View>> {
         &self.views
     }
@@ -43,17 +42,14 @@ impl Surveyor {
         self.status.clone()
     }
 
-    /// The links to other processes.
     pub(super) fn links(&self) -> &Links {
         &self.links
     }
 
-    /// The name of this process.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The cluster as this process sees it.
     pub(crate) fn survey(&self) -> ClusterSurvey {
         let view = self.views.read();
         let known = (&*view, &self.maps);

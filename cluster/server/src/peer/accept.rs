@@ -65,7 +65,6 @@ fn secure(stream: TlsStream<TcpStream>) -> Result<Connection, Untrusted> {
     Ok(Connection::new(Socket::Tls(Box::new(stream)), Shown(Some(Arc::new(named)))))
 }
 
-/// Performs the handshake with a peer that connected.
 async fn answer(stream: TcpStream, tls: Option<Tls>) -> Result<Connection, Untrusted> {
     let Some(tls) = tls else { return Ok(plain(stream)) };
     let answered = TlsAcceptor::from(tls.serve()).accept(stream);
@@ -78,7 +77,6 @@ async fn answer(stream: TcpStream, tls: Option<Tls>) -> Result<Connection, Untru
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shown(pub(super) Option<Arc<Named>>);
 
-/// Counts and logs refused peers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     count: AtomicU64,
@@ -87,7 +85,6 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// The number of refusals.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Relaxed)
     }
@@ -113,7 +110,6 @@ impl Refusals {
 }
 
 impl Links {
-    /// Connections of peers.
     pub(crate) fn connections(&self) -> &Counters {
         &self.0.inboxes.connections
     }

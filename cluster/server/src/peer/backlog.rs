@@ -40,10 +40,8 @@ pub const SOFT_BYTES: usize = 8 << 20;
 /// [`SOFT_BYTES`].
 pub const HARD_BYTES: usize = SOFT_BYTES + super::CHANNEL_BYTES;
 
-/// A queue entry.
 #[derive(Debug)]
 pub(super) enum BacklogEntry {
-    /// A message for the region.
     Say(ToRegion),
     /// A message that the region's old owner passed on while the region is migrating to this
     /// process.
@@ -54,7 +52,6 @@ pub(super) enum BacklogEntry {
 }
 
 impl BacklogEntry {
-    /// The neighbour of a batch of ghosts.
     fn ghosts_of(&self) -> Option<RegionId> {
         match self {
             BacklogEntry::Say(ToRegion { input: Input::Border(batch), .. }) => Some(batch.from),
@@ -70,7 +67,6 @@ struct Backlog {
     /// Numbers of entries that were queued, and taken, since the queue was created.
     came: u64,
     went: u64,
-    /// Peers that were told that the region is busy.
     told: BTreeSet<u64>,
 }
 
@@ -91,12 +87,10 @@ impl Backlog {
     }
 }
 
-/// The outcome of [`Backlogs::bring`].
 #[derive(Debug)]
 pub(super) enum Brought {
     /// The region's mailbox has the entry.
     Delivered,
-    /// The entry is queued.
     Waits {
         /// The caller must start to empty the queue.
         first: bool,
@@ -160,7 +154,6 @@ impl Backlogs {
         Brought::Waits { first, busy }
     }
 
-    /// Records that a peer was told that a region is busy.
     pub(super) fn told(&self, from: u64, region: RegionId) {
         if let Some(backlog) = self.regions.lock().get_mut(&region) {
             backlog.told.insert(from);
@@ -198,7 +191,6 @@ impl Backlogs {
         goes_on
     }
 
-    /// The current ends of all queues.
     pub(super) fn marks(&self) -> Marks {
         self.regions.lock().iter().map(|(region, backlog)| (*region, backlog.came)).collect()
     }
@@ -242,7 +234,6 @@ impl Busy {
         self.count.store(regions.len(), Relaxed);
     }
 
-    /// Whether a region is busy.
     pub(super) fn is(&self, region: RegionId) -> bool {
         self.count.load(Relaxed) > 0 && self.regions.lock().contains(&region)
     }
@@ -267,7 +258,6 @@ mod tests {
         BacklogEntry::Say(ToRegion { input: Input::Border(Box::new(batch)), client: None })
     }
 
-    /// A short name of an entry.
     fn name(entry: &BacklogEntry) -> String {
         match entry {
             BacklogEntry::Say(ToRegion { input: Input::Leave(id), .. }) => id.to_string(),

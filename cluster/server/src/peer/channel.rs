@@ -226,7 +226,6 @@ mod tests {
 
     use super::*;
 
-    /// A random step of a run.
     #[derive(Debug, Clone)]
     enum Step {
         Push(u8),

@@ -64,7 +64,6 @@ pub struct ChannelMetrics {
 #[derive(Debug)]
 pub(super) struct Channel {
     hello: Hello,
-    /// The peer as a member of the cluster.
     member: Member,
     sending: Mutex<Sending>,
     more: Notify,
@@ -90,7 +89,6 @@ pub(super) struct SharedReports {
 }
 
 impl Channel {
-    /// The number of the peer.
     pub(super) fn peer(&self) -> u64 {
         self.hello.to
     }
@@ -128,7 +126,6 @@ impl Channel {
         self.metrics.full.fetch_add(1, Relaxed);
     }
 
-    /// Appends a message.
     pub(super) fn push(&self, message: Bytes) -> Result<(), ChannelFull> {
         let len = message.len() as u64;
         let pushed = self.sending.lock().push(message);
@@ -144,7 +141,6 @@ impl Channel {
         self.ended.load(Relaxed)
     }
 
-    /// Whether there is a connection.
     pub(super) fn is_connected(&self) -> bool {
         self.connected.load(Relaxed)
     }
@@ -159,7 +155,6 @@ impl Channel {
         self.disowned.load(Relaxed)
     }
 
-    /// The number of unacknowledged bytes.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.sending.lock().bytes()
     }

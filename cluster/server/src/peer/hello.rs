@@ -153,7 +153,6 @@ fn number<N: std::str::FromStr>(of: &MetadataMap, key: &'static str) -> Result<N
 }
 
 impl Hello {
-    /// Writes the hello into the metadata of a request.
     pub(super) fn write(&self, into: &mut MetadataMap) {
         let mut put = |key, value: String| {
             if let Ok(value) = MetadataValue::try_from(value) {
@@ -168,7 +167,6 @@ impl Hello {
         put(KIND, self.kind.name().to_owned());
     }
 
-    /// Reads the hello of a request.
     pub(super) fn read(from: &MetadataMap) -> Result<Hello, Refused> {
         let kind = text(from, KIND)?;
         let kind = Kind::ALL.into_iter().find(|k| k.name() == kind);
@@ -207,13 +205,11 @@ pub struct Welcome {
 }
 
 impl Welcome {
-    /// Writes the answer into the metadata of the response.
     pub(super) fn write(self, into: &mut MetadataMap) {
         into.insert(WANT, MetadataValue::from(self.want));
         into.insert(VERSION, MetadataValue::from(self.version));
     }
 
-    /// Reads the answer.
     pub(super) fn read(from: &MetadataMap) -> Result<Welcome, Refused> {
         Ok(Welcome { version: number(from, VERSION)?, want: number(from, WANT)? })
     }

@@ -16,9 +16,6 @@ pub struct Member {
 
 impl Member {
     /// Checks that a certificate belongs to this member.
-    ///
-    /// # Errors
-    /// [`Refused::Impostor`].
     pub(super) fn check(&self, cluster: &str, shown: &Named) -> Result<(), Refused> {
         let role = if self.regions { ProcessRole::Node } else { ProcessRole::Gateway };
         // A node's certificate is accepted for a gateway, too.
@@ -31,7 +28,6 @@ impl Member {
         Err(Refused::Impostor { shown: shown.to_string(), claimed })
     }
 
-    /// The role in which the member sends.
     pub(super) fn role(&self) -> Role {
         if self.regions { Role::Node } else { Role::Gateway }
     }

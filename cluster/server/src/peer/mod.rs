@@ -117,13 +117,11 @@ pub enum Unsaid {
     Full,
 }
 
-/// A peer.
 #[derive(Debug)]
 struct Peer {
     member: Arc<Member>,
     channels: [Arc<Channel>; 2],
     gateway: Arc<Gateway>,
-    /// Its busy regions.
     busy: Arc<Busy>,
 }
 
@@ -406,16 +404,19 @@ impl Links {
         Err(Unsaid::NoMember)
     }
 
-    /// Sends an input that may be lost to a region of a process.
-    fn tell(&self, process: u64, to: RegionId, input: Input) {
-        if let Some(peer) = self.peer(process) {
-            let message = PeerMsg::Region { to, epoch: Epoch::default(), input };
-            // It is repeated when the next frame is lost.
-            let _lost = peer.channel(Kind::Regions).push(encoded(&message)).is_err();
-        }
+    /// Sends a message to a process. Never waits.
+    fn push(&self, process: u64, kind: Kind, message: &PeerMsg) -> Result<(), Unsaid> {
+        let peer = self.peer(process).ok_or(Unsaid::NoMember)?;
+        peer.channel(kind).push(encoded(message)).map_err(|_: ChannelFull| Unsaid::Full)
     }
 
-    /// The executor of the links' tasks.
+    /// Sends an input that may be lost to a region of a process.
+    fn tell(&self, process: u64, to: RegionId, input: Input) {
+        let message = PeerMsg::Region { to, epoch: Epoch::default(), input };
+        // It is repeated when the next frame is lost.
+        let _lost = self.push(process, Kind::Regions, &message).is_err();
+    }
+
     fn executor(&self) -> &Executor {
         &self.0.executor
     }
@@ -429,20 +430,15 @@ impl Links {
 
     /// Tells a process that a local region is busy, or free again. False: the channel had no room.
     fn tell_busy(&self, process: u64, region: RegionId, busy: bool) -> bool {
-        let Some(peer) = self.peer(process) else { return true };
-        peer.channel(Kind::Regions).push(encoded(&PeerMsg::Busy { region, busy })).is_ok()
+        let told = self.push(process, Kind::Regions, &PeerMsg::Busy { region, busy });
+        told != Err(Unsaid::Full)
     }
 
-    /// Tells a process that sessions have ended.
     fn gone(&self, process: u64, sessions: Vec<SessionId>) {
-        if let Some(peer) = self.peer(process) {
-            // It is repeated with the next frame for them.
-            let gone = encoded(&PeerMsg::Gone(sessions));
-            let _lost = peer.channel(Kind::Sessions).push(gone).is_err();
-        }
+        // It is repeated with the next frame for them.
+        let _lost = self.push(process, Kind::Sessions, &PeerMsg::Gone(sessions)).is_err();
     }
 
-    /// Records that sessions of a process have ended.
     fn sessions_are_gone(&self, process: u64, sessions: &[SessionId]) {
         if let Some(peer) = self.peer(process) {
             peer.gateway.are_gone(sessions);

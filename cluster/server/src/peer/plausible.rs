@@ -45,7 +45,6 @@ pub struct Implausible {
     pub most: u64,
 }
 
-/// What this process knows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     /// The newest epoch known from the store; 0: none yet.
@@ -58,9 +57,6 @@ pub(super) struct Known {
 
 impl Known {
     /// Checks the numbers of a message.
-    ///
-    /// # Errors
-    /// [`Implausible`].
     pub(super) fn check(self, message: &PeerMsg) -> Result<(), Implausible> {
         match message {
             PeerMsg::Region { epoch, input, .. } => self.input(*epoch, input),

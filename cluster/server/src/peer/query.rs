@@ -3,23 +3,19 @@
 //! other's HTTP port, because consoles listen on loopback, and links reach every member and
 //! authenticate it.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
 use purview::scene::messages::CommandResult;
 use purview::wire::peer::PeerMsg;
 use purview::wire::peer::query::{Answer, Question};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
-use super::remote::encoded;
 use super::workers::TakeWorkerMsg;
 use super::{Kind, Links};
+use crate::questions::Questions;
 
-/// How long to wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
 
 /// Most questions of peers that are answered at the same time; further ones get no answer.
@@ -28,10 +24,8 @@ const AT_ONCE: usize = 4;
 /// Answers a question.
 pub type Respond = Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// Open questions, and the responder for those of peers.
 pub(super) struct Enquiries {
-    next: AtomicU64,
-    open: Mutex<HashMap<u64, (u64, oneshot::Sender<Answer>)>>,
+    open: Arc<Questions<Answer>>,
     respond: OnceLock<Respond>,
     /// Takes messages about logic workers.
     pub(super) workers: OnceLock<Arc<dyn TakeWorkerMsg>>,
@@ -40,47 +34,15 @@ pub(super) struct Enquiries {
 
 impl Default for Enquiries {
     fn default() -> Self {
-        let (next, open, respond, workers) = Default::default();
+        let (open, respond, workers) = Default::default();
         let permits = Arc::new(Semaphore::new(AT_ONCE));
-        Enquiries { next, open, respond, workers, permits }
+        Enquiries { open, respond, workers, permits }
     }
 }
 
 impl std::fmt::Debug for Enquiries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Enquiries").field("next", &self.next).finish_non_exhaustive()
-    }
-}
-
-/// An open question; dropping it forgets the question.
-struct Open<'a> {
-    of: &'a Enquiries,
-    ticket: u64,
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.of.open.lock().remove(&self.ticket);
-    }
-}
-
-impl Enquiries {
-    fn open(&self, of: u64) -> (Open<'_>, oneshot::Receiver<Answer>) {
-        let ticket = self.next.fetch_add(1, Relaxed);
-        let (tell, told) = oneshot::channel();
-        self.open.lock().insert(ticket, (of, tell));
-        (Open { of: self, ticket }, told)
-    }
-
-    /// Delivers an answer; only the asked process may answer.
-    pub(super) fn told(&self, from: u64, ticket: u64, answer: Answer) {
-        let mut open = self.open.lock();
-        if open.get(&ticket).is_some_and(|(of, _)| *of == from)
-            && let Some((_, tell)) = open.remove(&ticket)
-        {
-            // The asker may have given up.
-            let _waits = tell.send(answer).is_ok();
-        }
+        f.debug_struct("Enquiries").field("open", &self.open).finish_non_exhaustive()
     }
 }
 
@@ -94,13 +56,14 @@ impl Links {
 
     /// Asks a process; `None` if it does not answer within 2.5 s.
     pub async fn ask(&self, process: u64, question: Question) -> Option<Answer> {
-        let (open, told) = self.0.enquiries.open(process);
-        let ask = encoded(&PeerMsg::Ask { ticket: open.ticket, question });
-        self.peer(process)?.channel(Kind::Regions).push(ask).ok()?;
+        let questions = &self.0.enquiries.open;
+        let (ticket, told) = questions.open(0, process);
+        let _open = questions.guard(ticket);
+        let ask = PeerMsg::Ask { ticket, question };
+        self.push(process, Kind::Regions, &ask).ok()?;
         tokio::time::timeout(ANSWER_LIMIT, told).await.ok()?.ok()
     }
 
-    /// Handles a question of a peer.
     pub(super) fn asked(&self, process: u64, ticket: u64, question: Question) {
         let enquiries = &self.0.enquiries;
         let Some(respond) = enquiries.respond.get().cloned() else { return };
@@ -123,26 +86,20 @@ impl Links {
         let links = self.clone();
         self.0.executor.spawn(async move {
             let answer = respond(question).await;
-            if let Some(peer) = links.peer(process) {
-                let told = encoded(&PeerMsg::Answered { ticket, answer });
-                // The peer asks again if it still needs the answer.
-                let _lost = peer.channel(Kind::Regions).push(told).is_err();
-            }
+            let told = PeerMsg::Answered { ticket, answer };
+            // The peer asks again if it still needs the answer.
+            let _lost = links.push(process, Kind::Regions, &told).is_err();
             drop(turn);
         });
     }
 
-    /// Handles an answer of a peer.
     pub(super) fn told(&self, process: u64, ticket: u64, answer: Answer) {
-        self.0.enquiries.told(process, ticket, answer);
+        self.0.enquiries.open.answer(ticket, process, answer);
     }
 
     /// Tells a process what has become of a command of one of its calls. The call ends unanswered if the channel has
     /// no room.
     pub(crate) fn tell_result(&self, process: u64, ended: CommandResult) {
-        if let Some(peer) = self.peer(process) {
-            let ended = encoded(&PeerMsg::CommandResult(ended));
-            let _lost = peer.channel(Kind::Regions).push(ended).is_err();
-        }
+        let _lost = self.push(process, Kind::Regions, &PeerMsg::CommandResult(ended)).is_err();
     }
 }

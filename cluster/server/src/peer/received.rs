@@ -21,15 +21,12 @@ const LATE: Duration = Duration::from_millis(200);
 /// Bytes that are acknowledged at once.
 const MUCH: usize = 256 << 10;
 
-/// What was received on a connection.
 #[derive(Debug)]
 pub(super) struct Received {
-    /// The number of the last message.
     upto: AtomicU64,
     /// Bytes that are not yet acknowledged.
     bytes: AtomicUsize,
     ended: AtomicBool,
-    /// Notified when something was received.
     more: Notify,
     /// Notified when an acknowledgement is due at once, or when receiving has ended.
     much: Notify,
@@ -66,7 +63,6 @@ impl Drop for ReceivedGuard {
     }
 }
 
-/// The stream of acknowledgements.
 pub(super) fn acknowledgements(received: Arc<Received>) -> ByteStream {
     let told = received.upto.load(Relaxed);
     let stream = futures::stream::unfold((received, told), |(received, told)| async move {

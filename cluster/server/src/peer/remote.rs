@@ -38,7 +38,6 @@ fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes
     Ok(bytes)
 }
 
-/// Encodes a message.
 pub(super) fn encoded(message: &PeerMsg) -> Bytes {
     written(|out| peer::encode(message, out)).unwrap_or_else(|error| {
         // No value of these types is outside MessagePack's range.
@@ -53,12 +52,10 @@ pub(super) struct Remote {
     pub(super) channel: Arc<Channel>,
     pub(super) router: Arc<Router>,
     pub(super) region: RegionId,
-    /// The busy regions of that process.
     pub(super) busy: Arc<Busy>,
 }
 
 impl Remote {
-    /// Sends a message if the channel has room.
     fn push(&self, message: &PeerMsg) -> Result<(), RemoteError> {
         match () {
             () if self.channel.is_ended() => Err(RemoteError::Closed),
@@ -117,7 +114,6 @@ impl RemoteRegion for Remote {
     }
 }
 
-/// The gateway of another process.
 #[derive(Debug)]
 pub(super) struct Gateway {
     process: u64,

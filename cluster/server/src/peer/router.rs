@@ -72,7 +72,6 @@ pub struct Router {
     /// A weak reference: the links own the router.
     links: OnceLock<WeakLinks>,
     directory: OnceLock<Weak<Directory>>,
-    /// The newest known epoch of each region.
     epochs: RwLock<FxHashMap<RegionId, Epoch>>,
     /// Regions that migrated, until the store reports it.
     moved: RwLock<FxHashMap<RegionId, Elsewhere>>,
@@ -586,7 +585,6 @@ pub fn bequeathed(input: Input) -> Option<Input> {
     }
 }
 
-/// The session with which an entity arrives.
 fn session_of(input: &Input) -> Option<SessionId> {
     match input {
         Input::Enter(spawn) => spawn.session,

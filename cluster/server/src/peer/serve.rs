@@ -36,14 +36,11 @@ use crate::socket::Caller;
 #[derive(Debug, Default)]
 struct Inbox {
     receiving: Receiving,
-    /// The number of the current connection.
     connection: u64,
 }
 
-/// The receiving ends, by peer and kind.
 type Channels = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
 
-/// All channels that lead to this process.
 #[derive(Debug)]
 pub(super) struct Inboxes {
     cluster: String,
@@ -52,9 +49,7 @@ pub(super) struct Inboxes {
     executor: Executor,
     router: Arc<Router>,
     channels: Mutex<Channels>,
-    /// Refused peers.
     pub(super) refusals: Arc<Refusals>,
-    /// Connections of peers.
     pub(super) connections: Arc<Counters>,
     /// Messages that their senders may not send.
     forbidden: Refusals,
@@ -77,12 +72,10 @@ impl Inboxes {
         }
     }
 
-    /// The executor of the tasks.
     pub(super) fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Forgets the channels of a process that has ended.
     pub(super) fn forget(&self, process: u64) {
         let mut channels = self.channels.lock();
         channels.retain(|(from, _), _| *from != process);
@@ -103,7 +96,6 @@ impl Inboxes {
         Ok((channels.entry((hello.from, hello.kind)).or_default().clone(), version))
     }
 
-    /// Records a refused peer.
     fn refused(&self, from: &dyn std::fmt::Display, why: &Refused) {
         match why {
             // Processes learn of members at different times, so this is normal.

@@ -7,15 +7,16 @@ use actix::{Actor, Context, Handler, System};
 use bytes::Bytes;
 use purview::actor::directory::Process;
 use purview::actor::messages::ToRegion;
-use purview::scene::{EntityId, Scene, SceneId, SceneSpec};
+use purview::scene::messages::{Change, MapNews, Resume};
+use purview::scene::{EntityId, Scene, SceneId, SceneSpec, Seq};
 use serde::Serialize;
 
 use crate::peer::*;
 
 type Received = Arc<parking_lot::Mutex<Vec<u64>>>;
 
-/// Takes any input.
-struct Taker(Received);
+/// Notes a number of each input.
+struct Taker(Received, fn(Input) -> u64);
 
 impl Actor for Taker {
     type Context = Context<Self>;
@@ -25,23 +26,7 @@ impl Handler<ToRegion> for Taker {
     type Result = ();
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
-        let of = msg.input.session().map_or(0, |session| session.0);
-        self.0.lock().push(of);
-    }
-}
-
-struct Listener(Received);
-
-impl Actor for Listener {
-    type Context = Context<Self>;
-}
-
-impl Handler<ToRegion> for Listener {
-    type Result = ();
-
-    fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
-        let Input::Tell { id, .. } = msg.input else { panic!("another input") };
-        self.0.lock().push(id.0);
+        self.0.lock().push(self.1(msg.input));
     }
 }
 
@@ -50,6 +35,62 @@ fn directory(number: u64) -> Arc<Directory> {
     let process =
         Process { number, clock: Duration::from_secs(60), fence: None, checkpoint_writer: None };
     Arc::new(Directory::of_process(vec![Arc::new(scene)], process))
+}
+
+/// Two processes that do not know each other yet.
+struct Pair {
+    a: Links,
+    b: Links,
+    at_a: SocketAddr,
+    at_b: SocketAddr,
+    /// That of the first process.
+    here: Arc<Directory>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Pair {
+    async fn start() -> Pair {
+        let built =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = built.unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let start = |number, directory| {
+            let handle = runtime.handle().clone();
+            let identity = Identity::new("c", number);
+            runtime.spawn(Links::start(identity, any, directory, handle, None))
+        };
+        let here = directory(1);
+        let (a, at_a) = start(1, here.clone()).await.unwrap().unwrap();
+        let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
+        Pair { a, b, at_a, at_b, here, runtime }
+    }
+
+    /// A region of the first process, and the channel to it from the second one, which is this member.
+    fn region(&self, member: Member, number: fn(Input) -> u64) -> (Received, Arc<Channel>) {
+        let received = Received::default();
+        let region = Taker(received.clone(), number).start();
+        self.here.set_region(RegionId(0), Some(region.recipient().into()));
+        self.b.join(1, &self.at_a.to_string());
+        self.a.join_as(2, &self.at_b.to_string(), member);
+        let channel = self.b.peer(1).unwrap().channel(Kind::Regions).clone();
+        (received, channel)
+    }
+
+    fn end(self) {
+        self.a.stop();
+        self.b.stop();
+        self.runtime.shutdown_background();
+    }
+}
+
+/// Waits until three inputs were received.
+async fn three(received: &Received) -> Vec<u64> {
+    let begin = Instant::now();
+    while received.lock().len() < 3 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    received.lock().clone()
 }
 
 /// Kinds of messages that this release does not know.
@@ -70,46 +111,22 @@ enum NextInput {
 #[test]
 fn a_gateway_speaks_for_its_own_sessions_alone_and_its_channel_goes_on() {
     System::new().block_on(async {
-        let built =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = built.unwrap();
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let start = |number, directory| {
-            let handle = runtime.handle().clone();
-            let identity = Identity::new("c", number);
-            runtime.spawn(Links::start(identity, any, directory, handle, None))
-        };
-        let here = directory(1);
-        let (a, at_a) = start(1, here.clone()).await.unwrap().unwrap();
-        let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
-        let received = Received::default();
-        let region = Taker(received.clone()).start();
-        here.set_region(RegionId(0), Some(region.recipient().into()));
-        b.join(1, &at_a.to_string());
-        a.join_as(2, &at_b.to_string(), Member { name: "g".into(), regions: false });
-        let channel = b.peer(1).unwrap().channel(Kind::Regions).clone();
+        let pair = Pair::start().await;
+        let gateway = Member { name: "g".into(), regions: false };
+        let session = |input: Input| input.session().map_or(0, |session| session.0);
+        let (received, channel) = pair.region(gateway, session);
         let to_region = |epoch, input| PeerMsg::Region { to: RegionId(0), epoch, input };
         let id = EntityId(7);
         let of = |process: u64| SessionId(process << 32 | 5);
         let leaves =
             |process, ms| to_region(Epoch(0), Input::Disconnected { id, session: of(process), ms });
         let resume = |process, since_ms| {
-            let (session, acked, asked) = (of(process), purview::scene::Seq(0), RegionId(0));
+            let (session, acked, asked) = (of(process), Seq(0), RegionId(0));
             let (subject, purpose) = Default::default();
-            let resume = purview::scene::messages::Resume {
-                id,
-                session,
-                subject,
-                acked,
-                asked,
-                since_ms,
-                purpose,
-            };
+            let resume = Resume { id, session, subject, acked, asked, since_ms, purpose };
             to_region(Epoch(0), Input::Resume(resume))
         };
-        let ended = purview::scene::messages::Change::Ended;
-        let map =
-            purview::scene::messages::MapNews { from: RegionId(0), version: 1, change: ended };
+        let map = MapNews { from: RegionId(0), version: 1, change: Change::Ended };
         let forbidden = [
             to_region(Epoch(0), Input::Tell { id, payload: Bytes::new() }),
             to_region(Epoch(0), Input::Leave(id)),
@@ -126,43 +143,24 @@ fn a_gateway_speaks_for_its_own_sessions_alone_and_its_channel_goes_on() {
         // It would win against every later session for ever.
         channel.push(encoded(&resume(2, u64::MAX))).unwrap();
         channel.push(encoded(&leaves(2, 0))).unwrap();
-        let begin = Instant::now();
-        while received.lock().len() < 3 {
-            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(*received.lock(), [of(2).0; 3]);
-        let metrics = a.router().metrics();
+        assert_eq!(three(&received).await, [of(2).0; 3]);
+        let metrics = pair.a.router().metrics();
         assert_eq!(metrics.forbidden.load(Relaxed), forbidden.len() as u64);
         assert_eq!(metrics.implausible.load(Relaxed), 1);
         assert_eq!(channel.metrics.connections.load(Relaxed), 1);
-        a.stop();
-        b.stop();
-        runtime.shutdown_background();
+        pair.end();
     });
 }
 
 #[test]
 fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
     System::new().block_on(async {
-        let built =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = built.unwrap();
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let start = |number, directory| {
-            let handle = runtime.handle().clone();
-            let identity = Identity::new("c", number);
-            runtime.spawn(Links::start(identity, any, directory, handle, None))
-        };
-        let here = directory(1);
-        let (a, at_a) = start(1, here.clone()).await.unwrap().unwrap();
-        let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
-        let received = Received::default();
-        let region = Listener(received.clone()).start();
-        here.set_region(RegionId(0), Some(region.recipient().into()));
-        b.join(1, &at_a.to_string());
-        a.join(2, &at_b.to_string());
-        let channel = b.peer(1).unwrap().channel(Kind::Regions).clone();
+        let pair = Pair::start().await;
+        let node = Member { name: String::new(), regions: true };
+        let (received, channel) = pair.region(node, |input| {
+            let Input::Tell { id, .. } = input else { panic!("another input") };
+            id.0
+        });
         let region = |input| Next::Region { to: 0, epoch: 0, input, more: [1, 2] };
         let said = [
             region(NextInput::Tell { id: 1, payload: Bytes::new(), why: "a field more" }),
@@ -182,35 +180,19 @@ fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
             input: Input::Tell { id, payload: Bytes::new() },
         };
         channel.push(encoded(&last)).unwrap();
-        let begin = Instant::now();
-        while received.lock().len() < 3 {
-            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", received.lock());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(*received.lock(), [1, 2, 3]);
-        let metrics = a.router().metrics();
+        assert_eq!(three(&received).await, [1, 2, 3]);
+        let metrics = pair.a.router().metrics();
         assert_eq!((metrics.unknown.load(Relaxed), metrics.malformed.load(Relaxed)), (2, 1));
         assert_eq!(channel.metrics.connections.load(Relaxed), 1);
-        a.stop();
-        b.stop();
-        runtime.shutdown_background();
+        pair.end();
     });
 }
 
 #[test]
 fn silent_connections_keep_out_no_peer_and_a_peer_has_its_login_by_its_hello() {
     System::new().block_on(async {
-        let built =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = built.unwrap();
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let start = |number, directory| {
-            let handle = runtime.handle().clone();
-            let identity = Identity::new("c", number);
-            runtime.spawn(Links::start(identity, any, directory, handle, None))
-        };
-        let (a, at_a) = start(1, directory(1)).await.unwrap().unwrap();
-        let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
+        let pair = Pair::start().await;
+        let Pair { a, b, at_a, at_b, .. } = &pair;
         crate::descriptors::raise();
         let mut silent = Vec::new();
         for _ in 0..1_200 {
@@ -220,8 +202,8 @@ fn silent_connections_keep_out_no_peer_and_a_peer_has_its_login_by_its_hello() {
         a.join(2, &at_b.to_string());
         let begin = Instant::now();
         let open = |links: &Links| links.connections().sessions_open.load(Relaxed);
-        while (open(&a), open(&b)) != (2, 2) {
-            assert!(begin.elapsed() < Duration::from_secs(30), "{} and {}", open(&a), open(&b));
+        while (open(a), open(b)) != (2, 2) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{} and {}", open(a), open(b));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         // All of them end in time.
@@ -229,14 +211,12 @@ fn silent_connections_keep_out_no_peer_and_a_peer_has_its_login_by_its_hello() {
             assert!(begin.elapsed() < Duration::from_secs(60), "silent connections stay");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        assert_eq!((open(&a), open(&b)), (2, 2), "peers stay");
-        for links in [&a, &b] {
+        assert_eq!((open(a), open(b)), (2, 2), "peers stay");
+        for links in [a, b] {
             let peer = links.peer(3 - links.process()).unwrap();
             let connections = peer.channel(Kind::Regions).metrics.connections.load(Relaxed);
             assert_eq!(connections, 1, "and did not have to connect again");
         }
-        a.stop();
-        b.stop();
-        runtime.shutdown_background();
+        pair.end();
     });
 }

@@ -125,7 +125,6 @@ pub trait Dial: Debug + Send + Sync {
     fn dial(&self, address: String, hello: Hello) -> BoxFuture<'static, Result<Call, DialError>>;
 }
 
-/// The transport to peers.
 #[derive(Debug, Clone)]
 pub(super) enum Transport {
     /// gRPC, with TLS if there are certificates.

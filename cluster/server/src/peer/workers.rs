@@ -6,8 +6,7 @@ use std::sync::Arc;
 use purview::wire::peer::{PeerMsg, WorkerMsg};
 
 use super::hello::Kind;
-use super::remote::encoded;
-use super::{ChannelFull, Links, Unsaid};
+use super::{Links, Unsaid};
 
 /// Takes messages about workers.
 pub trait TakeWorkerMsg: Debug + Send + Sync {
@@ -28,9 +27,7 @@ impl Links {
     /// # Errors
     /// It was not said and will not be.
     pub fn tell_workers(&self, process: u64, message: WorkerMsg) -> Result<(), Unsaid> {
-        let peer = self.peer(process).ok_or(Unsaid::NoMember)?;
-        let message = encoded(&PeerMsg::Worker(Box::new(message)));
-        peer.channel(Kind::Regions).push(message).map_err(|_: ChannelFull| Unsaid::Full)
+        self.push(process, Kind::Regions, &PeerMsg::Worker(Box::new(message)))
     }
 
     pub(super) fn worker_said(&self, from: u64, message: WorkerMsg) {

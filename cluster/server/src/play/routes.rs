@@ -29,7 +29,6 @@ const TOKEN_HOLDS: Duration = Duration::from_secs(12 * 60 * 60);
 /// Longest request for a token, bytes.
 const BODY_MAX: usize = 4_096;
 
-/// What the routes share.
 struct Shared {
     state: PlayState,
     doorkeeper: Doorkeeper,
@@ -40,7 +39,6 @@ struct Shared {
 
 type Play = State<Arc<Shared>>;
 
-/// The router of the page.
 pub fn router(state: PlayState, settings: &PlaySettings) -> Router {
     let doorkeeper = Doorkeeper::new(settings.tokens);
     let hosts = Hosts::new(&settings.hosts);
@@ -87,14 +85,12 @@ async fn told_scenes(State(shared): Play) -> Json<ScenesShape> {
     Json(scenes(&shared.state))
 }
 
-/// What the page asks for.
 #[derive(Debug, Default, Deserialize)]
 struct Asked {
     /// The token before; the visitor stays the same while it is valid.
     token: Option<String>,
 }
 
-/// What the page is given.
 #[derive(Debug, Serialize)]
 struct Given {
     token: String,

@@ -15,7 +15,6 @@ use crate::admin::RegionHandle;
 /// `GET /play/scenes`.
 #[derive(Debug, Serialize)]
 pub struct ScenesShape {
-    /// The scene that visitors join.
     join: String,
     scenes: Vec<SceneShape>,
 }
@@ -54,7 +53,6 @@ struct RegionShape {
     ghosts: u64,
 }
 
-/// All scenes as they are now.
 pub fn scenes(state: &PlayState) -> ScenesShape {
     let hosted = state.regions.now();
     let shape = |scene: &Scene| SceneShape {

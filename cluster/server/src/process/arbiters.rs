@@ -36,12 +36,10 @@ impl Arbiters {
         Arbiters(Vec::new())
     }
 
-    /// Where work is given to them.
     pub(super) fn handles(&self) -> Vec<ArbiterHandle> {
         self.0.iter().map(Arbiter::handle).collect()
     }
 
-    /// Stops all of them and waits for their ends.
     pub(super) fn stop(self) {
         for arbiter in &self.0 {
             arbiter.stop();

@@ -51,7 +51,6 @@ use crate::workers::TickThreads;
 /// How often it is tried whether a name is free.
 const NAME_AGAIN: Duration = Duration::from_millis(250);
 
-/// Where leases and checkpoints are kept.
 pub(super) type Stores = (Arc<dyn Leases>, Option<Arc<dyn Checkpoints>>);
 
 /// Assembles a process and starts it. Gives also where clients are brought in, if it is simulated and holds sessions.
@@ -76,7 +75,7 @@ pub(super) async fn assemble(
     let players = player_records(config, (checkpoints.as_ref(), &fence), &runtime);
     let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
     let known = (scenes.clone(), process);
-    let (hub, logic) = workers::logic(config, environment.logic())?;
+    let (hub, logic) = workers::logic(config, environment.inside().logic)?;
     let directory = directory(config, known, (&environment, logic), (&subjects, players.as_ref()));
     let (number, simulated) = ((agreed.number, directory.clone()), environment.hub());
     let (links, listens, clients) = environment.connect(config, &runtime, number).await?;
@@ -129,7 +128,6 @@ pub(super) async fn assemble(
     Ok((process, doors))
 }
 
-/// The process, as its directory knows it.
 fn described(
     (number, clock): (u64, Duration),
     fence: &Arc<LeaseFence>,
@@ -198,13 +196,12 @@ fn population(
     roles: Roles,
     environment: &Environment,
 ) -> Result<Option<Arc<dyn Population>>, ProcessError> {
-    match (config.server.demo && roles.regions, environment.population()) {
+    match (config.server.demo && roles.regions, environment.inside().population) {
         (true, None) => Err(ProcessError::NoPopulation),
         (wanted, population) => Ok(population.filter(|_| wanted)),
     }
 }
 
-/// Agrees with the store on the number and the clock of the process.
 async fn enter(
     (config, roles): (&Config, Roles),
     (store, checkpoints): Stores,
@@ -222,7 +219,6 @@ async fn enter(
     Ok(runtime.executor().run(agreed).await?)
 }
 
-/// Takes checkpoints on their way to where they are kept.
 fn checkpoint_queue(config: &Config) -> CheckpointQueue {
     let tick = Duration::from_millis(config.tick_ms.into());
     let every = config.cluster.checkpoint.div_duration_f64(tick).ceil() as u64;
@@ -240,7 +236,7 @@ fn directory(
     let directory = if environment.is_alone() { directory.alone() } else { directory };
     let directory = directory.with_grace_period(config.gateway.grace_period);
     let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
-    let directory = match environment.observer() {
+    let directory = match environment.inside().observer {
         None => directory,
         Some(observer) => directory.with_observer(observer),
     };
@@ -255,7 +251,6 @@ fn directory(
     })
 }
 
-/// What the process says of itself to the others.
 async fn node_info(
     config: &Config,
     roles: Roles,
@@ -332,7 +327,6 @@ type Kept = (Option<Arc<CheckpointQueue>>, Option<PlayerRecords>);
 /// What lets clients and logic workers in, where the process does.
 type Served<'a> = (Option<&'a Gateway>, Option<&'a LogicService>);
 
-/// Serves the console, if the configuration says where.
 fn console(
     config: &Config,
     node: &Node,

@@ -39,7 +39,6 @@ pub struct ClusterProcess {
     pub(super) lame_duck: Duration,
     /// Watches how the process is, until it stops.
     pub(super) observer: Option<Observation>,
-    /// Set when the process stops.
     pub(super) ending: Arc<AtomicBool>,
     /// Where links and the store's client live.
     pub(super) runtime: TaskRuntime,

@@ -13,13 +13,11 @@ use crate::node::readiness::Readiness;
 use crate::storage::checkpoints::player_records::PlayerRecords;
 use crate::storage::checkpoints::writer::CheckpointQueue;
 
-/// Lists the logic workers of a process.
 fn list_workers(logic: &LogicService) -> ListWorkers {
     let hub = logic.hub().clone();
     Box::new(move || hub.status())
 }
 
-/// The console of a process of a cluster.
 pub(super) fn of_cluster(
     node: &Node,
     (gateway, logic): (Option<Arc<GatewayMetrics>>, Option<&LogicService>),

@@ -24,7 +24,6 @@ use crate::peer::{Identity, Links};
 pub(super) enum Environment {
     /// A process among others; clients with these tokens are admitted.
     Machine(ClusterTokens, Inside),
-    /// The only process of its cluster.
     Alone(ClusterTokens, Inside),
     Simulated(Simulated),
 }
@@ -52,9 +51,7 @@ pub struct Simulated {
     pub hub: Option<Arc<Hub>>,
 }
 
-/// How clients come to a process.
 pub(super) enum Clients {
-    /// It listens for clients with these tokens.
     Listen(Box<ClusterTokens>),
     /// The simulator brings them.
     Brought(TokenCheck, Arc<dyn Passes>),
@@ -66,38 +63,21 @@ impl Environment {
         matches!(self, Environment::Alone(..))
     }
 
-    pub(super) fn population(&self) -> Option<Arc<dyn Population>> {
+    /// What the program brings along.
+    pub(super) fn inside(&self) -> Inside {
         match self {
-            Environment::Machine(_, inside) | Environment::Alone(_, inside) => {
-                inside.population.clone()
+            Environment::Machine(_, inside) | Environment::Alone(_, inside) => inside.clone(),
+            Environment::Simulated(Simulated { logic, observer, population, .. }) => {
+                let (logic, population) = (logic.clone(), population.clone());
+                Inside { logic, observer: Some(observer.clone()), population }
             }
-            Environment::Simulated(simulated) => simulated.population.clone(),
         }
     }
 
-    /// Makes the logic of each region.
-    pub(super) fn logic(&self) -> Option<Arc<dyn LogicFactory>> {
-        match self {
-            Environment::Machine(_, inside) | Environment::Alone(_, inside) => inside.logic.clone(),
-            Environment::Simulated(simulated) => simulated.logic.clone(),
-        }
-    }
-
-    /// The logic workers of a simulated process.
     pub(super) fn hub(&self) -> Option<Arc<Hub>> {
         match self {
             Environment::Machine(..) | Environment::Alone(..) => None,
             Environment::Simulated(simulated) => simulated.hub.clone(),
-        }
-    }
-
-    /// Sees every tick.
-    pub(super) fn observer(&self) -> Option<Arc<dyn Observer>> {
-        match self {
-            Environment::Machine(_, inside) | Environment::Alone(_, inside) => {
-                inside.observer.clone()
-            }
-            Environment::Simulated(simulated) => Some(simulated.observer.clone()),
         }
     }
 

@@ -1,19 +1,8 @@
 //! How the regions of a process keep up.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// What a tick of the server took, milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct TickMs {
-    /// The mean.
-    pub mean: f64,
-    /// Half of all took no longer.
-    pub p50: f64,
-    /// 99 of 100 took no longer.
-    pub p99: f64,
-    /// The longest.
-    pub max: f64,
-}
+pub use crate::admin::TickTimes as TickMs;
 
 /// What the server itself says of how it kept up; only where it runs in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -17,7 +17,6 @@ use crate::node::readiness::Readiness;
 use crate::supervisor;
 use crate::supervisor::watchdog::{Watchdog, Watched};
 
-/// How often it is looked at.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How long a process may be unready before the log says why, and how often it says so again.

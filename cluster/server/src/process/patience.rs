@@ -51,7 +51,6 @@ pub(super) async fn patiently<T>(
     opened
 }
 
-/// Whether an error may pass by itself.
 fn passes(error: &ProcessError) -> bool {
     matches!(
         error,

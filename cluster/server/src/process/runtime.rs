@@ -28,7 +28,6 @@ impl TaskRuntime {
         TaskRuntime { runtime: None, executor }
     }
 
-    /// Where its tasks run.
     pub(super) fn executor(&self) -> &Executor {
         &self.executor
     }

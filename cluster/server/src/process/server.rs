@@ -32,7 +32,6 @@ const NAME: &str = "local";
 pub struct Server {
     process: ClusterProcess,
     reach: Reach,
-    /// The file of checkpoints.
     file: Option<Redb>,
 }
 

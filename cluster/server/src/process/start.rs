@@ -88,7 +88,6 @@ impl ClusterProcess {
     }
 }
 
-/// The stores of the configuration.
 async fn open(config: &Config, roles: Roles, tls: Option<&Tls>) -> Result<Stores, ProcessError> {
     let checkpoints = postgres(config, tls).await?;
     // A gateway founds no cluster, and its user may not read checkpoints.
@@ -96,7 +95,6 @@ async fn open(config: &Config, roles: Roles, tls: Option<&Tls>) -> Result<Stores
     Ok((Arc::new(etcd(config, tls, past).await?), checkpoints))
 }
 
-/// The tokens in the cluster of these stores.
 pub(super) async fn in_cluster(
     tokens: Tokens,
     (store, checkpoints): &Stores,

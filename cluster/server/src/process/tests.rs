@@ -24,7 +24,6 @@ fn tokens() -> Tokens {
     Tokens::new(&[b's'; 32]).unwrap()
 }
 
-/// A server with the secret that all servers here have.
 fn server(data_dir: Option<&Path>) -> Background {
     let data_dir = data_dir.map_or_else(String::new, |dir| format!("data_dir = {dir:?}\n"));
     let text = format!(

@@ -38,7 +38,6 @@ impl ShutdownSignals {
         Ok(ShutdownSignals)
     }
 
-    /// Waits until it is asked.
     pub async fn asked(&mut self) {
         if let Err(e) = tokio::signal::ctrl_c().await {
             tracing::warn!(error = %e, "cannot listen for Ctrl-C");

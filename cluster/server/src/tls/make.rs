@@ -52,7 +52,6 @@ const STORES: [Role; 2] = [
     Role { name: "postgres", user: "postgres", calls: false },
 ];
 
-/// The role of a process of the cluster.
 fn role_of(process: ProcessRole) -> Role {
     let user = match process {
         ProcessRole::Node => USER,
@@ -124,7 +123,6 @@ pub struct Made {
     pub until: SystemTime,
 }
 
-/// A file and its content.
 struct Page {
     path: PathBuf,
     text: String,
@@ -256,7 +254,6 @@ fn write(page: &Page) -> std::io::Result<()> {
     })
 }
 
-/// A distinguished name.
 fn subject(common: &str, unit: &str) -> DistinguishedName {
     let mut name = DistinguishedName::new();
     name.push(DnType::OrganizationName, "Purview, for development");
@@ -280,7 +277,6 @@ fn authority(until: SystemTime) -> Result<CertificateParams, MakeError> {
     Ok(authority)
 }
 
-/// All files and their contents.
 struct Pages<'a> {
     folder: &'a Path,
     until: SystemTime,

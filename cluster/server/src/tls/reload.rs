@@ -42,7 +42,6 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         Ok(this)
     }
 
-    /// The last usable value.
     pub(super) fn current(&self) -> Arc<T> {
         self.0.read().clone()
     }
@@ -73,7 +72,6 @@ fn follow<T>(mut follower: Follower<T>, value: &Weak<Reloading<T>>) {
     }
 }
 
-/// What has been read so far.
 struct Follower<T> {
     files: Vec<Named>,
     make: Make<T>,
@@ -90,7 +88,6 @@ enum Refused {
     Unreadable(String),
 }
 
-/// The result of a check.
 enum Checked<T> {
     /// Nothing new, or nothing that is certain by now.
     Same,

@@ -84,7 +84,6 @@ impl ServerTls {
         Ok(ServerTls(Reloading::start(files, make)?))
     }
 
-    /// For the next handshake.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         (*self.0.current()).clone()
     }

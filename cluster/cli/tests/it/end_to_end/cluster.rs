@@ -3,6 +3,7 @@
 mod down;
 mod game;
 mod hunt;
+mod long_game;
 
 use std::path::{Path, PathBuf};
 

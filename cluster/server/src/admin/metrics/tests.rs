@@ -16,7 +16,6 @@ fn usage() -> Usage {
     Usage { cpu_s: Some(1.5), rss_bytes: Some(4096), peak_rss_bytes: None }
 }
 
-/// Two regions and the process.
 #[derive(Debug)]
 struct Both([(&'static str, RegionId, RegionMetrics); 2]);
 

@@ -14,7 +14,6 @@ use super::{MAX_PLANES, MAX_SUBJECT, RESUME_AUDIENCE, TokenError};
 /// How subjects of visitors begin.
 pub const VISITOR: &str = "visitor:";
 
-/// The claims of a login token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Claims {
     pub(super) sub: String,
@@ -29,7 +28,6 @@ pub(super) struct Claims {
     /// See [`PlanesClaim`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) planes: Option<serde_json::Value>,
-    /// All others.
     #[serde(flatten)]
     pub(super) others: BTreeMap<String, serde_json::Value>,
 }
@@ -49,7 +47,6 @@ pub(super) struct PlaneClaim {
     pub(super) plane: i32,
 }
 
-/// The claims of a resume ticket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TicketClaims {
     pub(super) sub: String,
@@ -58,7 +55,6 @@ pub(super) struct TicketClaims {
     pub(super) resume: Player,
 }
 
-/// The player of a ticket, its scene and its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Player {
     pub(super) cluster: String,

@@ -66,7 +66,6 @@ impl ClusterTokens {
         Ok((login, hash))
     }
 
-    /// Whose the players of a subject are.
     fn hash(&self, subject: &str) -> Result<SubjectHash, TokenError> {
         let key = EncodingKey::from_secret(self.cluster.bytes());
         let hash = hmac(&key, &format!("{SUBJECT}{subject}"))?;

@@ -14,15 +14,13 @@ use serde::{Deserialize, Serialize};
 use super::claims::VISITOR;
 use super::keys::{Key, Secret};
 use super::{ClusterTokens, TokenError, decode, hmac, now_s, sign};
-use crate::random::random;
+use crate::random::random_hex;
 
-/// The audience of visitors' tokens.
 const AUDIENCE: &str = "purview-visitor";
 
 /// What the key is derived for.
 const VISITORS: &str = "purview:visitors:";
 
-/// The claims of a visitor's token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Claims {
@@ -73,7 +71,10 @@ impl ClusterTokens {
         let known = before.and_then(|token| self.check_visitor(token)?.ok());
         let subject = match known {
             Some(login) => login.subject,
-            None => format!("{VISITOR}{}", new_name()?),
+            None => {
+                let name = random_hex().map_err(|_| TokenError::NoRandom)?;
+                format!("{VISITOR}{name}")
+            }
         };
         let expires_s = now_s().saturating_add(holds.as_secs());
         let claims = Claims { sub: subject.clone(), aud: AUDIENCE.into(), exp: expires_s };
@@ -94,12 +95,6 @@ impl ClusterTokens {
             ..Login::default()
         }))
     }
-}
-
-/// A name that no other visitor has.
-fn new_name() -> Result<String, TokenError> {
-    let bytes: [u8; 16] = random().map_err(|_| TokenError::NoRandom)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

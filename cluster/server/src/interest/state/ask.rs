@@ -8,7 +8,6 @@ use super::super::proto::query::Query as Form;
 use super::super::proto::{Answer, Query, Reason};
 use super::{State, unknown};
 
-/// The entity that a query is about.
 pub(super) fn entity(kind: &Kind) -> Option<u64> {
     match kind {
         Kind::Query(Query { query: Some(Form::Sees(id) | Form::SeenBy(id)), .. }) => Some(*id),
@@ -17,7 +16,6 @@ pub(super) fn entity(kind: &Kind) -> Option<u64> {
 }
 
 impl State {
-    /// Begins to answer a query.
     pub(super) fn ask(&mut self, place: Place, query: &Query) -> Result<(), Fault> {
         let world = &self.scenes.get(&place.scene).ok_or_else(|| unknown(place.scene))?.world;
         let ids = |id: u64, ids: Option<Vec<u64>>| {

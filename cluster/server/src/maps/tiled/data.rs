@@ -11,7 +11,6 @@ use crate::maps::DataProblem;
 /// Most tiles of all layers together.
 pub(super) const MAX_CELLS: u64 = 1 << 24;
 
-/// How a layer's tiles are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Csv,

@@ -14,14 +14,12 @@ use purview::scene::terrain::Draft;
 use super::{Files, MapError, MapObject, MapSpec, Wanted};
 use sketch::Sketch;
 
-/// The two forms of a Tiled map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Xml,
     Json,
 }
 
-/// Draws the terrain of the map in `path`.
 pub(super) fn draw(
     path: &Path,
     form: Form,

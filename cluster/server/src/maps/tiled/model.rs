@@ -207,7 +207,6 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
-/// The tiles of a layer or chunk.
 pub(super) enum Data {
     List(Vec<u32>),
     /// Base64.

@@ -24,7 +24,6 @@ const MAX_CHUNK_SIDE: i64 = 4_096;
 /// Bits of a tile's number that say how it is turned. It blocks all the same.
 const FLIPS: u32 = 0xf000_0000;
 
-/// Draws the map in `path`.
 pub(super) fn draw(
     (path, form): (&Path, Form),
     files: &mut Files<'_>,
@@ -304,7 +303,6 @@ struct Places {
     width: i32,
 }
 
-/// Why tiles were not unpacked.
 enum Unpacked {
     Data(DataProblem),
     TooMany,

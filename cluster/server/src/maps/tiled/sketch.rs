@@ -76,7 +76,6 @@ impl Value {
     }
 }
 
-/// What the properties of a tile or a layer say.
 pub(super) fn says(
     of: &str,
     properties: impl Iterator<Item = (impl AsRef<str>, Value)>,
@@ -98,7 +97,6 @@ pub(super) struct TileLayer {
     says: Says,
 }
 
-/// An object of a map.
 pub(super) struct Object<'a> {
     pub id: u32,
     pub name: &'a str,
@@ -112,7 +110,6 @@ pub(super) struct Object<'a> {
     pub is_tile: bool,
     /// The point that stands for it: its place, or that of its north-west corner, pixels.
     pub at: [f64; 2],
-    /// Its custom properties.
     pub properties: Vec<(&'a str, &'a Value)>,
 }
 
@@ -161,7 +158,6 @@ impl<'a> Sketch<'a> {
         self.spec.layer.as_deref().unwrap_or(BLOCKED)
     }
 
-    /// Begins a tile layer.
     pub fn tile_layer(&mut self, name: &str, mut says: Says) -> TileLayer {
         if self.known.len() < MAX_KNOWN {
             self.known.push(name.into());

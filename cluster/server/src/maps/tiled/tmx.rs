@@ -125,7 +125,6 @@ fn layer(xml: &mut Xml<'_>, element: &Element, to: &mut Vec<Layer>) -> Result<()
     Ok(())
 }
 
-/// The tiles of a layer: its text, or those of its chunks.
 fn data(xml: &mut Xml<'_>, element: &Element, layer: &mut Layer) -> Result<(), MapProblem> {
     let encoding = element.text("encoding");
     let tiles = |text| if encoding == "csv" { Data::Csv(text) } else { Data::Text(text) };

@@ -27,7 +27,6 @@ pub(super) struct Xml<'x> {
     open: Vec<String>,
 }
 
-/// An element with its attributes.
 pub(super) struct Element {
     name: String,
     attributes: Vec<(String, String)>,
@@ -42,7 +41,6 @@ pub(super) enum Content<'x> {
     Text(Cow<'x, str>),
 }
 
-/// One step through the file.
 enum Step<'x> {
     Opened(Element),
     Closed,
@@ -202,12 +200,10 @@ impl<'x> Xml<'x> {
         known.ok_or_else(|| self.here(SyntaxProblem::Entity(name)))
     }
 
-    /// A problem at the present position.
     fn here(&self, problem: SyntaxProblem) -> MapProblem {
         self.wrong_at(self.reader.buffer_position(), problem)
     }
 
-    /// A problem of an element.
     pub fn wrong(&self, element: &Element, problem: SyntaxProblem) -> MapProblem {
         self.wrong_at(element.at, problem)
     }

@@ -122,7 +122,6 @@ impl Window {
         own + self.ghost * (rings + sides + above + below)
     }
 
-    /// The players of a plot.
     pub(super) fn players(&self, plot: &Plot) -> f64 {
         self.sum(PLAYERS, (plot.x0, plot.x1), (plot.z0, plot.z1))
     }

@@ -17,7 +17,6 @@ pub(super) struct Ground<'a> {
     round: &'a Round<'a>,
     scene: &'a SceneState<'a>,
     window: Window,
-    /// The plots now.
     now: Vec<Plot>,
     /// Regions near these, and how many neighbours each has.
     near: OnceCell<Vec<(Plot, usize)>>,
@@ -47,7 +46,6 @@ impl<'a> Ground<'a> {
         scale * self.scene.share(self.window.cost(ground))
     }
 
-    /// The players on some ground.
     pub(super) fn players(&self, ground: &Plot) -> f64 {
         self.window.players(ground)
     }

@@ -16,10 +16,8 @@ use crate::storage::Incarnation;
 /// What the balancer remembers.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
-    /// Since when nodes are hot.
     hot: BTreeMap<Incarnation, u64>,
     regions: FxHashMap<RegionId, RegionMemory>,
-    /// Moves of the last minute.
     moves: VecDeque<(u64, [Incarnation; 2])>,
     /// When the layouts of scenes were changed last.
     layouts: BTreeMap<String, u64>,
@@ -74,7 +72,6 @@ impl Memory {
         self.moves.retain(|(at, _)| now < at + 60);
     }
 
-    /// For how long a node is hot, seconds.
     pub(super) fn hot_s(&self, node: Incarnation, now: u64) -> Option<u64> {
         self.hot.get(&node).map(|at| now.saturating_sub(*at))
     }
@@ -83,12 +80,10 @@ impl Memory {
         self.regions.get(&id)
     }
 
-    /// For how long a region is heavy, seconds.
     pub(super) fn heavy_s(&self, id: RegionId, now: u64) -> Option<u64> {
         self.region(id)?.heavy.map(|at| now.saturating_sub(at))
     }
 
-    /// For how long a region is light, seconds.
     pub(super) fn light_s(&self, id: RegionId, now: u64) -> Option<u64> {
         self.region(id)?.light.map(|at| now.saturating_sub(at))
     }
@@ -98,7 +93,6 @@ impl Memory {
         self.region(id).and_then(|r| r.cools).is_some_and(|(until, _)| now < until)
     }
 
-    /// Whether a region has left a node lately.
     pub(super) fn has_left(&self, id: RegionId, node: Incarnation) -> bool {
         self.region(id).is_some_and(|r| r.left.iter().any(|(left, _)| *left == node))
     }
@@ -108,12 +102,10 @@ impl Memory {
         self.region(id).is_some_and(|r| r.took.iter().any(|(took, _)| *took == from))
     }
 
-    /// Whether a region was made by a split lately.
     pub(super) fn was_split(&self, id: RegionId, now: u64, settings: &Settings) -> bool {
         self.region(id).and_then(|r| r.split).is_some_and(|at| now < at + settings.tabu_s)
     }
 
-    /// Whether a region was made by a merge lately.
     pub(super) fn was_merged(&self, id: RegionId, now: u64, settings: &Settings) -> bool {
         self.region(id).and_then(|r| r.merged).is_some_and(|at| now < at + settings.tabu_s)
     }
@@ -132,7 +124,6 @@ impl Memory {
         self.moves.len() < s.moves_per_min * nodes.div_ceil(8) && self.moves.iter().all(rests)
     }
 
-    /// Whether a scene's layout may change again.
     pub(super) fn may_change(&self, scene: &str, s: &Settings, now: u64) -> bool {
         self.layouts.get(scene).is_none_or(|at| now >= at + s.layout_s)
     }

@@ -107,7 +107,6 @@ pub(super) fn place(round: &mut Round<'_>) {
     }
 }
 
-/// The heaviest regions of a node that have at least this share of it.
 pub(super) fn heaviest(round: &Round<'_>, node: usize, least: f64) -> Vec<usize> {
     let state = round.state;
     let share = |at: &usize| state.regions[*at].share;

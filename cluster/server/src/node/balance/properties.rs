@@ -31,7 +31,6 @@ fn wishes() -> impl Strategy<Value = Wishes> {
     (pin, drained, (1u32..5, 4u32..9), whole, labelled)
 }
 
-/// Moves all players.
 fn gather(paper: &mut Paper, crowds: &Crowds) {
     paper.players.fill(0);
     for (x, z, players) in crowds {

@@ -227,7 +227,6 @@ impl Ranking {
         first.refusal.map_or(Ok(*first), Err)
     }
 
-    /// The record of it.
     pub(super) fn record(
         self,
         rule: Rule,

@@ -9,7 +9,6 @@ use super::record::{Action, Decision, Ranking, Record, Refusal, Rule, Subject};
 use super::settings::Settings;
 use super::state::{SceneState, State};
 
-/// A decision as it is made.
 pub(super) struct Round<'a> {
     pub(super) state: &'a State<'a>,
     pub(super) memory: &'a mut Memory,
@@ -56,7 +55,6 @@ impl<'a> Round<'a> {
         self.regions.extend(near.map(|near| near.region));
     }
 
-    /// Whether a node is part of an action.
     pub(super) fn is_taken(&self, node: usize) -> bool {
         self.nodes.contains(&node)
     }

@@ -11,13 +11,11 @@ use super::input::{Input, SceneInput, Site};
 use super::record::Refusal;
 use super::settings::Settings;
 
-/// A node and its load.
 #[derive(Debug)]
 pub(super) struct NodeState<'a> {
     pub(super) site: &'a Site,
     /// Share of its capacity.
     pub(super) share: f64,
-    /// Its regions.
     pub(super) regions: Vec<usize>,
     /// Whether all its regions have reported.
     pub(super) reported: bool,
@@ -27,7 +25,6 @@ pub(super) struct NodeState<'a> {
     reserved: Vec<(usize, usize)>,
 }
 
-/// A region and its load.
 #[derive(Debug)]
 pub(super) struct RegionState<'a> {
     pub(super) id: RegionId,
@@ -42,7 +39,6 @@ pub(super) struct RegionState<'a> {
     pub(super) report: Option<&'a RegionReport>,
 }
 
-/// A scene.
 #[derive(Debug)]
 pub(super) struct SceneState<'a> {
     pub(super) input: &'a SceneInput,
@@ -66,7 +62,6 @@ impl SceneState<'_> {
     }
 }
 
-/// All of it.
 #[derive(Debug)]
 pub(super) struct State<'a> {
     pub(super) input: &'a Input,
@@ -179,7 +174,6 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// The reservations of a scene that concern a plot.
     pub(super) fn reservations(&self, scene: usize, plot: &Plot) -> BTreeSet<usize> {
         let reserved = self.scenes[scene].input.reserved.iter().enumerate();
         reserved.filter(|(_, r)| meets(&r.ground, plot, 0)).map(|(place, _)| place).collect()

@@ -71,7 +71,6 @@ impl Paper {
         Paper { scene, input, settings, memory, players }
     }
 
-    /// So many players on a land.
     pub(super) fn with(mut self, (x, z): (i32, i32), players: u32) -> Paper {
         self.players[(z * LANDS + x) as usize] = players;
         self
@@ -111,7 +110,6 @@ impl Paper {
         lands.map(land).filter(|land| land.players > 0).collect()
     }
 
-    /// All regions report.
     pub(super) fn report(&mut self) {
         let scene = self.scene.with_layout(self.layout()).unwrap();
         let plots = self.layout().plots.clone();
@@ -166,7 +164,6 @@ impl Paper {
     }
 }
 
-/// The record of a rule.
 fn record(decision: &Decision, rule: Rule) -> &Record {
     decision.records.iter().find(|record| record.rule == rule).unwrap()
 }
@@ -276,37 +273,30 @@ fn constrained(with: impl Fn(&mut Input)) -> (Option<Refusal>, Vec<Action>) {
 #[test]
 fn a_move_obeys_each_constraint_and_the_record_names_it() {
     assert_eq!(constrained(|_| {}), (None, vec![mv(1, 0, 1)]));
-    let label = |input: &mut Input| {
-        input.scenes[0].limits.labels.insert("city".into());
-        for node in [0, 2] {
-            input.nodes[node].labels.insert("city".into());
-        }
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(label), (Some(Refusal::Labels), vec![mv(1, 0, 2)]));
-    let zone = |input: &mut Input| {
-        input.scenes[0].limits.zone = "a".into();
-        for node in [0, 2] {
-            input.nodes[node].zone = "a".into();
-        }
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(zone), (Some(Refusal::Zone), vec![mv(1, 0, 2)]));
-    let full = |input: &mut Input| {
-        input.scenes[0].limits.max_nodes = 2;
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(full), (Some(Refusal::MaxNodes), vec![mv(1, 0, 2)]));
-    let drained = |input: &mut Input| {
-        input.nodes[1].drained = true;
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(drained), (Some(Refusal::Drained), vec![mv(1, 0, 2)]));
-    let waits = |input: &mut Input| {
-        input.nodes[1].waits = true;
-        input.owners.insert(RegionId(2), Incarnation(2));
-    };
-    assert_eq!(constrained(waits), (Some(Refusal::Waits), vec![mv(1, 0, 2)]));
+    let elsewhere: [(Refusal, fn(&mut Input)); 5] = [
+        (Refusal::Labels, |input| {
+            input.scenes[0].limits.labels.insert("city".into());
+            for node in [0, 2] {
+                input.nodes[node].labels.insert("city".into());
+            }
+        }),
+        (Refusal::Zone, |input| {
+            input.scenes[0].limits.zone = "a".into();
+            for node in [0, 2] {
+                input.nodes[node].zone = "a".into();
+            }
+        }),
+        (Refusal::MaxNodes, |input| input.scenes[0].limits.max_nodes = 2),
+        (Refusal::Drained, |input| input.nodes[1].drained = true),
+        (Refusal::Waits, |input| input.nodes[1].waits = true),
+    ];
+    for (refusal, with) in elsewhere {
+        let found = constrained(|input| {
+            with(input);
+            input.owners.insert(RegionId(2), Incarnation(2));
+        });
+        assert_eq!(found, (Some(refusal), vec![mv(1, 0, 2)]));
+    }
     let reserved = |input: &mut Input| {
         let ground = Plot { x0: 0, z0: 6, x1: 1, z1: 8, ..input.scenes[0].layout.plots[0] };
         input.scenes[0].reserved = vec![Reserved { ground, nodes: [Incarnation(1)].into() }];

@@ -15,7 +15,6 @@ use crate::storage::{LeaseError, Leases, View};
 /// What has become of the actions of a decision, in their order.
 pub(super) type Outcomes = Vec<Outcome>;
 
-/// What has become of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It is only told.

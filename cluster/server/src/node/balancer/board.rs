@@ -19,7 +19,6 @@ use crate::node::balance::{
 use crate::node::reservations::Reservation;
 use crate::storage::{Incarnation, View};
 
-/// Most actions that are remembered.
 const MAX_ACTIONS: usize = 64;
 
 /// Most records and regions that are told at once: the newest, and those with most to do.
@@ -194,7 +193,6 @@ impl Board {
         *self.0.lock() = Known::default();
     }
 
-    /// What was decided by an input, and what has become of it.
     pub(super) fn tell(
         &self,
         (view, input, wishes): (View, Input, &Wishes),
@@ -313,7 +311,6 @@ fn node_name(view: &View, node: Incarnation) -> String {
     named.unwrap_or_else(|| format!("a former node ({node})"))
 }
 
-/// An action in words.
 fn words(view: &View, action: &Action) -> String {
     match action {
         Action::Move { region, from, to } => {
@@ -358,7 +355,6 @@ fn record_line(view: &View, record: &Record) -> RecordLine {
     }
 }
 
-/// What each node has to do.
 fn nodes(view: &View, input: &Input) -> Vec<NodeLoad> {
     let tick_us: BTreeMap<RegionId, u32> = ticks(input).collect();
     let node = |site: &crate::node::balance::Site| {
@@ -388,7 +384,6 @@ fn ticks(input: &Input) -> impl Iterator<Item = (RegionId, u32)> + '_ {
     input.scenes.iter().flat_map(of_scene)
 }
 
-/// What the regions with most to do have to do.
 fn regions(view: &View, input: &Input, wishes: &Wishes) -> Vec<RegionLoad> {
     let mut all = Vec::new();
     for scene in &input.scenes {

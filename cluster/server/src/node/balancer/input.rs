@@ -14,7 +14,6 @@ use crate::node::pools::Pools;
 use crate::node::sharing;
 use crate::storage::{Incarnation, View};
 
-/// Puts it together.
 pub(super) fn input(
     (view, maps): (&View, &Maps),
     wishes: &Wishes,
@@ -52,7 +51,6 @@ fn pins((view, maps): (&View, &Maps), wishes: &Wishes) -> BTreeMap<RegionId, Inc
     wishes.pinned(view).into_iter().filter(may).collect()
 }
 
-/// The nodes that run regions.
 fn sites(view: &View) -> Vec<Site> {
     let plan = plan_of(view);
     let takers = view.nodes.iter().filter(|(_, node)| node.regions);
@@ -67,7 +65,6 @@ fn sites(view: &View) -> Vec<Site> {
     takers.map(site).collect()
 }
 
-/// A scene by its present layout.
 fn scene_input(view: &View, scene: &Scene, wishes: &Wishes) -> SceneInput {
     let record = record_of(view, scene);
     let mut layout = scene.map.layout();
@@ -87,7 +84,6 @@ fn scene_input(view: &View, scene: &Scene, wishes: &Wishes) -> SceneInput {
     }
 }
 
-/// What a scene asks for.
 fn limits(scene: &Scene) -> Limits {
     let pool = &scene.spec.pool;
     let min_regions = match pool.min_regions {

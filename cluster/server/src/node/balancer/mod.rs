@@ -97,7 +97,6 @@ struct Balancer {
     board: Board,
 }
 
-/// What is known under a lead.
 #[derive(Default)]
 struct Lead {
     reports: Reports,
@@ -105,7 +104,6 @@ struct Lead {
 }
 
 impl Balancer {
-    /// Balances for ever.
     async fn run(self) {
         let (settings, began) = (Settings::default(), Instant::now());
         let status = self.surveyor.status();

@@ -10,12 +10,10 @@ use crate::storage::View;
 /// How long a report counts, seconds: some questions are not answered in time.
 const FRESH_S: u64 = 5;
 
-/// Reports of the last seconds.
 #[derive(Debug, Default)]
 pub(super) struct Reports(BTreeMap<RegionId, (String, u64, RegionReport)>);
 
 impl Reports {
-    /// What a node has said of regions.
     pub(super) fn take(&mut self, node: &str, loads: Vec<(RegionId, RegionReport)>, now_s: u64) {
         self.0.extend(loads.into_iter().map(|(id, report)| (id, (node.to_owned(), now_s, report))));
     }

@@ -12,33 +12,26 @@ use crate::node::reservations::{Reservation, reservations};
 use crate::node::values::{change, read};
 use crate::storage::{Incarnation, View};
 
-/// The value that holds them.
 const WISHES: &str = "balance";
 
 /// Most regions that are pinned at once.
 const MAX_PINS: usize = 10_000;
 
-/// What operators want.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
     /// Until when nothing is decided, milliseconds since 1970.
     #[serde(default)]
     paused_until_ms: u64,
-    /// The names of the nodes to which regions are pinned.
     #[serde(default)]
     pins: BTreeMap<u32, String>,
 }
 
-/// What they want at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Wishes {
     /// For how long nothing is decided, whole seconds; 0: it is not paused.
     pub(super) paused_s: u64,
-    /// The names of the nodes to which regions are pinned.
     pub(super) pins: BTreeMap<RegionId, String>,
-    /// The time of day.
     pub(super) now: Duration,
-    /// The reservations that count.
     pub(super) reservations: Vec<Reservation>,
 }
 

@@ -16,13 +16,10 @@ use crate::node::local_regions::LocalRegions;
 use crate::node::maps::Maps;
 use crate::storage::{LeaseError, Leases, View};
 
-/// How long regions have to answer.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// Every node's part.
 #[derive(Debug, Default)]
 pub(in crate::node) struct Follow {
-    /// What regions here were asked to promise.
     asked: BTreeMap<SceneId, (Arc<Scene>, Tick)>,
 }
 
@@ -105,7 +102,6 @@ impl Follow {
         asked.map.regions.iter().map(|r| r.id).filter(|id| !stays(*id)).collect()
     }
 
-    /// A change is complete.
     fn take(
         &self,
         new: &Arc<Scene>,
@@ -172,14 +168,12 @@ impl Follow {
 
 type Found = ((RegionId, u64), actix::Addr<purview::actor::region::RegionActor>);
 
-/// The regions of a scene that run here, each with its epoch.
 fn of_scene(scene: SceneId, maps: &Maps, local_regions: &Mutex<LocalRegions>) -> Vec<Found> {
     let local_regions = local_regions.lock();
     let is_of = |id: RegionId| maps.scene_of(id).is_some_and(|s| s.id == scene);
     local_regions.all().filter(|((id, _), _)| is_of(*id)).collect()
 }
 
-/// A change is called off.
 fn call_off(asked: &Arc<Scene>, after: Tick, maps: &Maps, local_regions: &Mutex<LocalRegions>) {
     for (_, address) in of_scene(asked.id, maps, local_regions) {
         address.do_send(DecideMap { scene: asked.clone(), after, comes: false });

@@ -18,7 +18,6 @@ const LEAD: Duration = Duration::from_secs(1);
 /// asked again.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The leader's part.
 #[derive(Debug, Default)]
 pub(in crate::node) struct Change {
     /// Since when a change is seen, by scene and version.
@@ -46,7 +45,6 @@ impl Change {
     }
 }
 
-/// A change that is under way, by a view of the store.
 struct UnderWay<'a> {
     scene: &'a Scene,
     next: &'a Proposal,
@@ -94,7 +92,6 @@ impl UnderWay<'_> {
         self.all().all(|id| self.owner(id).is_some()) && moves_of(self.view).is_empty()
     }
 
-    /// The regions of both layouts.
     fn all(&self) -> impl Iterator<Item = RegionId> + '_ {
         let old = self.scene.map.layout().plots.into_iter();
         old.map(|plot| plot.id).chain(self.next.layout.plots.iter().map(|plot| plot.id))
@@ -104,13 +101,11 @@ impl UnderWay<'_> {
         self.view.owners.get(&self.maps.key(id)?)
     }
 
-    /// Whether the owner that a region has now has promised.
     fn has_promised(&self, id: RegionId) -> bool {
         let owner = self.owner(id).map(|owner| owner.epoch.0);
         owner.is_some() && self.next.promised.get(&id.0).copied() == owner
     }
 
-    /// [`LEAD`] in ticks.
     fn lead(&self) -> u64 {
         (LEAD.as_millis() / u128::from(self.scene.tick_ms)) as u64
     }

@@ -92,45 +92,38 @@ pub enum MapError {
     Store(#[from] LeaseError),
 }
 
-/// The layout that an order asks for, and of which scene.
 fn ordered(scenes: &[Arc<Scene>], order: &MapOrder) -> Result<(Arc<Scene>, Layout), MapError> {
     let with = |id: u32| {
         let found = scenes.iter().find(|scene| scene.map.get(RegionId(id)).is_some());
         found.cloned().ok_or(MapError::NoRegion(RegionId(id)))
     };
-    let (scene, layout) = match order {
-        MapOrder::Split { region } => {
-            let scene = with(*region)?;
-            let layout = scene.map.layout().split(RegionId(*region))?;
-            (scene, layout)
-        }
-        MapOrder::SplitAt { region, axis, land, first } => {
-            let scene = with(*region)?;
-            let layout = scene.map.layout().split_at(RegionId(*region), *axis, *land, *first)?;
-            (scene, layout)
-        }
-        MapOrder::Shift { from, to, lands } => {
-            let scene = with(*from)?;
-            with(*to)?;
-            let layout = scene.map.layout().shift(RegionId(*from), RegionId(*to), *lands)?;
-            (scene, layout)
-        }
-        MapOrder::Merge { region, gone } => {
-            let scene = with(*region)?;
-            with(*gone)?;
-            let layout = scene.map.layout().merge(RegionId(*region), RegionId(*gone))?;
-            (scene, layout)
-        }
-        MapOrder::Scale { scene: name, columns, rows } => {
+    let scene = match order {
+        MapOrder::Split { region }
+        | MapOrder::SplitAt { region, .. }
+        | MapOrder::Shift { from: region, .. }
+        | MapOrder::Merge { region, .. } => with(*region)?,
+        MapOrder::Scale { scene: name, .. } => {
             let found = scenes.iter().find(|scene| scene.spec.name == *name).cloned();
-            let scene = found.ok_or_else(|| {
+            found.ok_or_else(|| {
                 let names: Vec<_> = scenes.iter().map(|s| s.spec.name.as_str()).collect();
                 MapError::NoScene(name.clone(), names.join(", "))
-            })?;
-            let layout = scene.map.layout().scale(*columns, *rows)?;
-            (scene, layout)
+            })?
         }
     };
+    // The second region of an order must be there, too.
+    if let MapOrder::Shift { to: other, .. } | MapOrder::Merge { gone: other, .. } = order {
+        with(*other)?;
+    }
+    let now = scene.map.layout();
+    let layout = match *order {
+        MapOrder::Split { region } => now.split(RegionId(region)),
+        MapOrder::SplitAt { region, axis, land, first } => {
+            now.split_at(RegionId(region), axis, land, first)
+        }
+        MapOrder::Shift { from, to, lands } => now.shift(RegionId(from), RegionId(to), lands),
+        MapOrder::Merge { region, gone } => now.merge(RegionId(region), RegionId(gone)),
+        MapOrder::Scale { columns, rows, .. } => now.scale(columns, rows),
+    }?;
     scene.with_layout(&layout)?;
     Ok((scene, layout))
 }

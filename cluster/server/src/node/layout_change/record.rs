@@ -19,7 +19,6 @@ pub(in crate::node) struct Record {
     pub(in crate::node) layout: Option<Layout>,
     /// The last tick by the map before.
     pub(in crate::node) after: u64,
-    /// The map that may come.
     pub(in crate::node) next: Option<Proposal>,
     /// Names of regions below this one were given.
     pub(in crate::node) names: u32,
@@ -32,7 +31,6 @@ pub(in crate::node) struct Record {
     pub(in crate::node) change: u64,
 }
 
-/// A map that may come to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::node) struct Proposal {
     pub(in crate::node) layout: Layout,
@@ -43,7 +41,6 @@ pub(in crate::node) struct Proposal {
 }
 
 impl Proposal {
-    /// Whether it is this one, and by this tick.
     pub(in crate::node) fn is(&self, version: u64, after: Option<u64>) -> bool {
         self.layout.version == version && self.after == after
     }
@@ -95,7 +92,6 @@ impl Record {
     }
 }
 
-/// The key of a scene's map in the store.
 pub(in crate::node) fn key(scene: &Scene) -> String {
     key_of(&scene.spec.name)
 }
@@ -104,7 +100,6 @@ fn key_of(scene: &str) -> String {
     format!("map/{scene}")
 }
 
-/// A record as it is written.
 pub(in crate::node) fn written(record: &Record) -> Bytes {
     // It is plain data.
     serde_json::to_vec(record).unwrap_or_default().into()
@@ -126,17 +121,14 @@ pub(in crate::node) async fn change_map(
     change(store, key, counted).await
 }
 
-/// A scene's map as a view of the store has it.
 pub(in crate::node) fn record_of(view: &View, scene: &Scene) -> Record {
     record_named(view, &scene.spec.name)
 }
 
-/// The same by the scene's name.
 pub(in crate::node) fn record_named(view: &View, scene: &str) -> Record {
     read(view.values.get(&key_of(scene)))
 }
 
-/// Whether any map is about to change.
 pub(in crate::node) fn is_changing(view: &View, maps: &Maps) -> bool {
     maps.scenes().iter().any(|scene| record_of(view, scene).next.is_some())
 }
@@ -153,7 +145,6 @@ pub(in crate::node) async fn retired(
     .await
 }
 
-/// A scene's map in the store, as it is now.
 pub(in crate::node) async fn record_now(
     store: &dyn Leases,
     scene: &Scene,

@@ -22,7 +22,6 @@ use crate::storage::leases::embedded::Embedded;
 
 const REGION: RegionId = RegionId(0);
 
-/// Messages beyond the bound.
 const BEYOND: usize = 7;
 
 /// How long the test waits for a state that must come.
@@ -124,7 +123,6 @@ impl Node {
         self.local_regions.lock().all().map(|(_, address)| address).next()
     }
 
-    /// An entity begins to live in the region.
     fn enter(&self, id: EntityId) {
         let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
         let (facing, properties, session, bonds) = Default::default();
@@ -165,7 +163,6 @@ impl Node {
     }
 }
 
-/// A view of the store that follows its changes.
 fn follow(store: &Embedded, outer: &Runtime) -> Arc<RwLock<View>> {
     let view = Arc::new(RwLock::new(View::default()));
     let (of, shown) = (store.another(), view.clone());

@@ -12,7 +12,6 @@ use crate::node::reservations::{RESERVATIONS, Reservation, ms, standing};
 use crate::node::values::change;
 use crate::storage::{Incarnation, View};
 
-/// Most reservations at once.
 const MAX_RESERVATIONS: usize = 100;
 
 /// What an operator reserves.
@@ -70,7 +69,6 @@ impl Orders {
     }
 }
 
-/// The lands that an area meets.
 fn lands(scene: &Scene, area_m: [u32; 4]) -> Result<[i32; 4], OrderError> {
     let spec = &scene.spec;
     let [x0, z0, x1, z1] = area_m.map(|m| i64::from(m) * 100);

@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Name, Plot, Pool, Site, is_of, weight};
 
-/// Owners as they are assigned.
 pub(super) struct Owners<'a, N, R> {
     pools: &'a [Pool<N>],
     pub(super) of: BTreeMap<R, N>,
-    /// Regions of each node.
     load: BTreeMap<N, usize>,
     /// The same of each pool.
     used: BTreeMap<usize, BTreeMap<N, usize>>,
@@ -52,17 +50,14 @@ impl<'a, N: Name, R: Name> Owners<'a, N, R> {
         self.of.contains_key(&plot.region)
     }
 
-    /// How many regions a node has.
     pub(super) fn load(&self, node: N) -> usize {
         self.load.get(&node).copied().unwrap_or(0)
     }
 
-    /// How many neighbours of a region a node has.
     pub(super) fn near(&self, plot: &Plot<R>, node: N) -> usize {
         plot.neighbours.iter().filter(|other| self.of.get(other) == Some(&node)).count()
     }
 
-    /// Whether a node may own regions of a pool.
     pub(super) fn may(&self, pool: usize, node: N) -> bool {
         let most = self.pools.get(pool).map_or(0, |pool| pool.most);
         let has_place = match self.used.get(&pool) {
@@ -83,7 +78,6 @@ impl<'a, N: Name, R: Name> Owners<'a, N, R> {
         open.into_iter().map(|site| (self.load(site.node), weight(site))).collect()
     }
 
-    /// Whether a node has regions that another one may own.
     pub(super) fn may_give(&self, from: N, to: N) -> bool {
         let has = |(pool, used): (&usize, &BTreeMap<N, usize>)| {
             used.contains_key(&from) && self.may(*pool, to)

@@ -5,12 +5,10 @@ use purview::scene::{Epoch, RegionId};
 use super::local::Route;
 use crate::storage::{Incarnation, RegionKey};
 
-/// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::node) enum Action {
     /// A process has joined: call it from now on.
     Greet(Incarnation),
-    /// Tells the others that a process may be dead.
     TellSuspicion(u64),
     /// Ends the lease of a process that is dead.
     Evict(Incarnation, u64),
@@ -18,7 +16,6 @@ pub(in crate::node) enum Action {
     EndDeposed,
     /// A process has gone: what it did not acknowledge, and must arrive, waits for the next owners.
     ForgetProcess(Incarnation, u64),
-    /// Takes its part in changes of layouts.
     FollowLayouts,
     /// A region that a change of its layout gave up has nothing to do any more.
     Retire(RegionId),
@@ -30,7 +27,6 @@ pub(in crate::node) enum Action {
         /// Only if the store says that the region is to have no owner.
         unless_due: bool,
     },
-    /// A region is no more.
     Forget(RegionId),
     /// The store has caught up with a move that the owner of this epoch had announced.
     ForgetMove(RegionId, Epoch),
@@ -39,7 +35,11 @@ pub(in crate::node) enum Action {
     /// The store shows all processes that the region runs here.
     Confirm(RegionId),
     /// A region that runs here is found here.
-    RouteHere { region: RegionId, epoch: Epoch, lineage: Epoch },
+    RouteHere {
+        region: RegionId,
+        epoch: Epoch,
+        lineage: Epoch,
+    },
     /// A region is found elsewhere, or nowhere.
     RouteRemote {
         region: RegionId,
@@ -52,7 +52,6 @@ pub(in crate::node) enum Action {
         /// Sessions must learn of a new owner.
         is_new: bool,
     },
-    /// Says which regions there are.
     TellRegions,
     /// This process is no longer responsible for a region that was down here.
     LeaveDown(RegionId),
@@ -60,11 +59,14 @@ pub(in crate::node) enum Action {
     Claim(Vec<RegionId>),
     /// Takes regions off the list of those that are down.
     ClearDown,
-    /// Says which regions here have overdue checkpoints.
     TellOverdue(Vec<RegionId>),
     /// Hands a region over to another process.
-    SendOff { region: RegionId, key: RegionKey, epoch: Epoch, to: (Incarnation, u64) },
-    /// Plans for all.
+    SendOff {
+        region: RegionId,
+        key: RegionKey,
+        epoch: Epoch,
+        to: (Incarnation, u64),
+    },
     Lead,
     /// Ends every region here; each keeps its last checkpoint if the lease still holds.
     EndAll(Vec<(RegionId, Epoch)>),

@@ -11,14 +11,11 @@ use crate::storage::{Incarnation, RegionKey};
 pub(in crate::node) enum Route {
     #[default]
     Nowhere,
-    /// Here, under this epoch.
     Here(Epoch),
-    /// In this process, under this epoch.
     At(u64, Epoch),
 }
 
 impl Route {
-    /// The epoch of the owner.
     pub(in crate::node) fn epoch(self) -> Option<Epoch> {
         match self {
             Route::Nowhere => None,
@@ -35,7 +32,6 @@ pub(in crate::node) struct Suspect {
     pub(in crate::node) reporters: usize,
 }
 
-/// A region that runs here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::node) struct Running {
     pub(in crate::node) epoch: Epoch,
@@ -49,13 +45,11 @@ pub(in crate::node) struct Running {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::node) struct LocalRegion {
     pub(in crate::node) key: RegionKey,
-    /// Whether the present layout has it.
     pub(in crate::node) has_ground: bool,
     pub(in crate::node) runs: Option<Running>,
     /// It is on its way here or away.
     pub(in crate::node) moves: bool,
     pub(in crate::node) route: Route,
-    /// The epoch of the newest known owner.
     pub(in crate::node) known_epoch: Epoch,
     /// Its owner of this epoch has announced its move, and the store does not show it yet.
     pub(in crate::node) moved: Option<Epoch>,
@@ -64,7 +58,6 @@ pub(in crate::node) struct LocalRegion {
 }
 
 impl LocalRegion {
-    /// A region of which nothing is known here.
     pub(in crate::node) fn new(key: RegionKey, has_ground: bool) -> LocalRegion {
         LocalRegion {
             key,
@@ -78,7 +71,6 @@ impl LocalRegion {
         }
     }
 
-    /// The epoch under which it runs here.
     pub(in crate::node) fn epoch_here(&self) -> Option<Epoch> {
         self.runs.map(|runs| runs.epoch)
     }
@@ -88,11 +80,9 @@ impl LocalRegion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::node) struct Local {
     pub(in crate::node) me: Incarnation,
-    /// The name of this node.
     pub(in crate::node) name: String,
     /// The lease is gone, or the process is asked to end.
     pub(in crate::node) shuts_down: bool,
-    /// Whether this process leads.
     pub(in crate::node) leads: bool,
     /// Whether it may act by its clock.
     pub(in crate::node) clock_is_set: bool,
@@ -104,7 +94,6 @@ pub(in crate::node) struct Local {
     pub(in crate::node) peers: BTreeMap<Incarnation, u64>,
     pub(in crate::node) suspects: Vec<Suspect>,
     pub(in crate::node) regions: BTreeMap<RegionId, LocalRegion>,
-    /// Regions that stay down here.
     pub(in crate::node) down: BTreeSet<RegionId>,
     /// Regions here whose checkpoints are overdue; `None`: none are kept.
     pub(in crate::node) overdue: Option<Vec<RegionId>>,
@@ -113,12 +102,10 @@ pub(in crate::node) struct Local {
 }
 
 impl Local {
-    /// The regions that run here, each with its epoch.
     pub(in crate::node) fn running(&self) -> impl Iterator<Item = (RegionId, Epoch)> + '_ {
         self.regions.iter().filter_map(|(id, region)| Some((*id, region.epoch_here()?)))
     }
 
-    /// Whether a region runs here.
     pub(in crate::node) fn runs(&self, id: RegionId) -> bool {
         self.regions.get(&id).is_some_and(|region| region.runs.is_some())
     }

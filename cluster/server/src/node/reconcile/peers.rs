@@ -4,7 +4,6 @@ use super::action::Action;
 use super::local::{Local, LocalRegion};
 use crate::storage::View;
 
-/// Calls processes that have joined.
 pub(super) fn greet(view: &View, local: &Local, actions: &mut Vec<Action>) {
     let is_new = |i: &_| *i != local.me && !local.peers.contains_key(i);
     actions.extend(view.nodes.keys().filter(|i| is_new(*i)).map(|i| Action::Greet(*i)));

@@ -15,7 +15,6 @@ const A: Incarnation = Incarnation(1);
 const B: Incarnation = Incarnation(2);
 const C: Incarnation = Incarnation(3);
 
-/// The number of a node's process.
 fn process(node: Incarnation) -> u64 {
     100 + node.0
 }
@@ -28,7 +27,6 @@ fn key(region: u32) -> RegionKey {
     RegionKey { scene: "city".into(), region, planes: 0 }
 }
 
-/// A store in which these nodes are, with this plan.
 fn store(nodes: &[Incarnation], plan: &[(u32, Incarnation)]) -> View {
     let node = |i: &Incarnation| NodeInfo {
         name: name(*i).into(),

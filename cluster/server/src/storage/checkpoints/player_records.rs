@@ -36,16 +36,13 @@ use crate::executor::Executor;
 use crate::metrics::{Collector, Families};
 use crate::storage::{CheckpointError, Checkpoints, SavedPlayer};
 
-/// Time between two batches.
 const BATCH: Duration = Duration::from_millis(500);
 
-/// Most players in one batch.
 const BATCH_MAX: usize = 2_000;
 
 /// Most players whose positions wait.
 const WAITING_MAX: usize = 100_000;
 
-/// Time for one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(2);
 
 /// Time between two attempts of a request that the store did not answer.
@@ -111,7 +108,6 @@ pub struct PlayerRecords(Arc<Inner>);
 struct Inner {
     rules: RecordRules,
     store: Arc<dyn Checkpoints>,
-    /// The executor of the store's client.
     executor: Executor,
     waiting: Mutex<BTreeMap<String, SavedPlayer>>,
     more: Notify,
@@ -222,7 +218,6 @@ impl PlayerRecords {
     }
 }
 
-/// The bytes of a record.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     place: LastPosition,
@@ -387,31 +382,22 @@ impl Collector for PlayerRecords {
     fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
         let m = &self.0.metrics;
         let counters = [
-            ("purview_player_records_saved", "Players' records saved.", &m.saved),
+            ("saved", "Players' records saved.", &m.saved),
+            ("fenced", "Players' records older than the saved one.", &m.fenced),
+            ("failed", "Failed batches.", &m.failed),
+            ("held", "Claims of records that another entity held.", &m.held),
+            ("ended", "Last states of players that were saved.", &m.ended),
+            ("lost", "Players' records lost.", &m.lost),
             (
-                "purview_player_records_fenced",
-                "Players' records older than the saved one.",
-                &m.fenced,
-            ),
-            ("purview_player_records_failed", "Failed batches.", &m.failed),
-            ("purview_player_records_held", "Claims of records that another entity held.", &m.held),
-            ("purview_player_records_ended", "Last states of players that were saved.", &m.ended),
-            ("purview_player_records_lost", "Players' records lost.", &m.lost),
-            (
-                "purview_player_records_unknown",
+                "unknown",
                 "Joins refused because the player's record could not be claimed in time.",
                 &m.unknown,
             ),
         ];
         let waiting = self.0.waiting.lock().len() as u64;
         let mut out = Families::from(encoder);
-        for (name, help, value) in counters {
-            out.counter(name, help, value.load(Relaxed))?;
-        }
-        out.gauge(
-            "purview_player_records_waiting",
-            "Players' records waiting to be saved.",
-            waiting,
-        )
+        out.counters_of("purview_player_records", &counters)?;
+        let help = "Players' records waiting to be saved.";
+        out.gauge("purview_player_records_waiting", help, waiting)
     }
 }

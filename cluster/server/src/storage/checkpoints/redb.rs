@@ -40,7 +40,6 @@ const PLAYERS: Players = TableDefinition::new("players");
 /// Entity to the name of the player whose record it holds.
 const HELD: TableDefinition<'static, u64, &str> = TableDefinition::new("held_players");
 
-/// Counters by name.
 const COUNTS: TableDefinition<'static, &str, u64> = TableDefinition::new("counts");
 
 /// The number of processes that have used the file.

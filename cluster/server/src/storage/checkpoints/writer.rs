@@ -28,18 +28,14 @@ use queue::{Brought, Queue};
 /// Time between two attempts while the store is unreachable.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Most saves at the same time.
 pub(crate) const SAVES_AT_ONCE: usize = 4;
 
 /// Time between two warnings about overdue checkpoints.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// Counters of checkpoints.
 #[derive(Debug, Default)]
 pub struct CheckpointMetrics {
-    /// Checkpoints saved.
     pub saved: AtomicU64,
-    /// Bytes of saved checkpoints.
     pub bytes: AtomicU64,
     /// Checkpoints refused because a newer owner saved one.
     pub fenced: AtomicU64,
@@ -47,7 +43,6 @@ pub struct CheckpointMetrics {
     pub failed: AtomicU64,
 }
 
-/// The queue of checkpoints.
 #[derive(Debug)]
 pub struct CheckpointQueue {
     every_ticks: u64,
@@ -206,19 +201,14 @@ impl Collector for CheckpointQueue {
         let overdue = self.overdue_at(now).len() as u64;
         let ages: Vec<_> = self.queue.lock().ages(now).collect();
         let mut out = Families::from(encoder);
+        let m = &self.metrics;
         let counters = [
-            ("purview_checkpoints_saved", "Checkpoints saved.", &self.metrics.saved),
-            ("purview_checkpoints_bytes", "Bytes of saved checkpoints.", &self.metrics.bytes),
-            (
-                "purview_checkpoints_fenced",
-                "Checkpoints refused because a newer owner saved one.",
-                &self.metrics.fenced,
-            ),
-            ("purview_checkpoints_failed", "Failed attempts to save.", &self.metrics.failed),
+            ("saved", "Checkpoints saved.", &m.saved),
+            ("bytes", "Bytes of saved checkpoints.", &m.bytes),
+            ("fenced", "Checkpoints refused because a newer owner saved one.", &m.fenced),
+            ("failed", "Failed attempts to save.", &m.failed),
         ];
-        for (name, help, value) in counters {
-            out.counter(name, help, value.load(Relaxed))?;
-        }
+        out.counters_of("purview_checkpoints", &counters)?;
         out.gauge("purview_checkpoints_waiting", "Checkpoints waiting to be saved.", waiting)?;
         let help = "Regions with a checkpoint older than recovery assumes.";
         out.gauge("purview_checkpoints_overdue", help, overdue)?;

@@ -68,7 +68,6 @@ impl Authority {
         self.renewed(stopped, ttl);
     }
 
-    /// Ends the authority permanently.
     pub(super) fn end(&self) {
         self.until.store(ENDED, Ordering::Release);
     }

@@ -23,7 +23,6 @@ use super::{Result, keys};
 use crate::storage::{LeaseError, RegionKey};
 use state::State;
 
-/// The store's name in errors.
 const NAME: &str = "the store of this process";
 
 /// The store of a single process, and one path to it. [`Embedded::another`] makes more paths; tests
@@ -42,7 +41,6 @@ struct Shared {
     ways: AtomicI64,
 }
 
-/// One path to the store.
 struct Way {
     number: i64,
     open: watch::Sender<bool>,

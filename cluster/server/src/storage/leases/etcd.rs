@@ -266,7 +266,6 @@ fn compare(key: &str, guard: &Guard) -> Compare {
     Compare { key, target: target.into(), target_union: Some(union), ..Compare::default() }
 }
 
-/// The change of a key.
 fn operation(key: &str, write: Write) -> RequestOp {
     let key = key.as_bytes().to_vec();
     let request = match write {
@@ -280,12 +279,10 @@ fn operation(key: &str, write: Write) -> RequestOp {
     RequestOp { request: Some(request) }
 }
 
-/// One key.
 fn one(key: &str) -> RangeRequest {
     RangeRequest { key: key.as_bytes().to_vec(), ..RangeRequest::default() }
 }
 
-/// All keys that begin with `prefix`.
 fn below(prefix: &str) -> RangeRequest {
     RangeRequest { range_end: end_of(prefix), ..one(prefix) }
 }
@@ -300,7 +297,6 @@ fn end_of(prefix: &str) -> Vec<u8> {
     end
 }
 
-/// The revision of an answer.
 fn revision(header: Option<&ResponseHeader>) -> u64 {
     unsigned(header.map_or(0, |header| header.revision))
 }

@@ -148,7 +148,6 @@ pub struct Value {
     pub data: Bytes,
 }
 
-/// Refuses a text that is no name.
 pub(super) fn name(what: &str, name: &str) -> Result<()> {
     if is_name(name, NAME_MAX) {
         return Ok(());

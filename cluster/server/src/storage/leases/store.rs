@@ -28,7 +28,6 @@ pub struct StoreEntry {
     pub lease: i64,
 }
 
-/// The condition of a swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     Absent,
@@ -36,7 +35,6 @@ pub enum Guard {
     At(u64),
 }
 
-/// The change of a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     /// With lease 0 the key stays when its writer is gone.
@@ -131,7 +129,6 @@ pub enum Loss {
 /// What a store has for a lease that it keeps alive: dropping it ends the keeping.
 #[async_trait]
 pub trait Lease: Send + Sync {
-    /// The store's number for the lease.
     fn id(&self) -> i64;
 
     async fn leave(&self) -> Result<()>;

@@ -1,7 +1,7 @@
 //! The example game on three real nodes: nodes and logic workers are killed, fall silent and leave while clients hunt, and
 //! no gold is lost or made.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use purview::scene::Kind;
 use purview_demo::players::{Role, Stage, planes, play};
@@ -22,17 +22,17 @@ use crate::walkers::token;
 
 const HUNTERS: u32 = 6;
 
-const REGIONS: usize = 4;
+pub const REGIONS: usize = 4;
 
 /// The node to which logic workers connect; it stays.
-const HOST: &str = "node-3";
+pub const HOST: &str = "node-3";
 
 /// Gold that players win between two faults.
 const PRIZES: i64 = 20;
 
 /// Whose rules regions run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rules {
+pub enum Rules {
     OfNodes,
     OfWorkers,
 }
@@ -53,13 +53,15 @@ fn config(rules: Rules) -> Config {
     config
 }
 
+/// Waits until something is there.
 #[track_caller]
-fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     try_for(what, || find().ok_or("not yet"))
 }
 
-struct Trial {
-    cluster: LocalCluster,
+pub struct Trial {
+    pub cluster: LocalCluster,
+    hunters: u32,
     /// A node that is suspended.
     silent: Option<String>,
     runtime: Runtime,
@@ -68,15 +70,31 @@ struct Trial {
 
 impl Trial {
     fn start(rules: Rules) -> Trial {
-        let (cluster, rest) = (cluster(&config(rules), 3, 1), watch::channel(false).0);
-        Trial { cluster, silent: None, runtime: runtime(), rest }
+        Trial::of(rules, None, HUNTERS)
+    }
+
+    /// A cluster for so many hunters, whose processes may listen for peers at an address of a network of their own.
+    pub fn of(rules: Rules, peers: Option<IpAddr>, hunters: u32) -> Trial {
+        let mut config = config(rules);
+        if let Some(address) = peers {
+            config.cluster.listen.set_ip(address);
+            config.cluster.insecure = true;
+        }
+        let (cluster, rest) = (cluster(&config, 3, 1), watch::channel(false).0);
+        Trial { cluster, hunters, silent: None, runtime: runtime(), rest }
+    }
+
+    /// One more worker with the rules in Python.
+    pub fn worker(&self) -> PythonWorker {
+        let ready = host(self).ready().and_then(|ready| ready.logic);
+        PythonWorker::start("hunt.py", &ready.expect("workers can connect"), &[])
     }
 
     /// Clients hunt from now on.
-    fn hunt(&self) {
+    pub fn hunt(&self) {
         let url = self.cluster.url(0).expect("clients can connect");
         let token = |n| token(&self.cluster, &format!("hunter {n}"));
-        let tokens = (0..HUNTERS).map(token).collect();
+        let tokens = (0..self.hunters).map(token).collect();
         let stage = Stage { url, scene: "wood".into(), ground: None };
         self.runtime.spawn(play(stage, Role::Hunts, tokens, self.rest.subscribe()));
     }
@@ -87,7 +105,8 @@ impl Trial {
             node.ended().is_none() && self.silent.as_ref().is_none_or(|silent| *silent != node.name)
         };
         let nodes = self.cluster.nodes().iter().filter(speaks);
-        let wood = SurveyedScene { name: "wood".into(), planes: planes(HUNTERS), regions: REGIONS };
+        let wood =
+            SurveyedScene { name: "wood".into(), planes: planes(self.hunters), regions: REGIONS };
         Surveys { consoles: nodes.map(console).collect(), scenes: vec![wood] }
     }
 
@@ -158,10 +177,10 @@ impl Trial {
     }
 
     /// Players do nothing any more, and gold comes to rest.
-    fn judge(&self) {
+    pub fn judge(&self) {
         self.rest.send_replace(true);
         let players = |all: &Survey| all.values().filter(|e| e.kind == Kind::PLAYER).count() as u32;
-        self.until("every hunter is there", |all| players(all) == HUNTERS);
+        self.until("every hunter is there", |all| players(all) == self.hunters);
         let (surveys, mut judge) = (self.surveys(), Accounts::default());
         self.runtime.block_on(surveys.rest(&mut judge));
         let figures = judge.figures();
@@ -189,7 +208,7 @@ fn host(trial: &Trial) -> &Member {
     trial.cluster.nodes().iter().find(|node| node.name == HOST).expect("it stays")
 }
 
-/// The regions of each worker that is connected and answers.
+/// The regions of each worker that is connected and answers, as that node knows them.
 fn regions_of_workers(trial: &Trial) -> Vec<u64> {
     let (status, body) = get(&console(host(trial)), "/api/workers");
     assert_eq!(status, 200, "{body}");
@@ -210,22 +229,20 @@ fn until_served(trial: &Trial, workers: usize) {
 #[test]
 fn gold_is_conserved_on_three_nodes_when_workers_and_nodes_are_killed_and_silent() {
     let mut trial = Trial::start(Rules::OfWorkers);
-    let address = host(&trial).ready().and_then(|ready| ready.logic).expect("workers can connect");
-    let worker = || PythonWorker::start("hunt.py", &address, &[]);
-    let first = worker();
+    let first = trial.worker();
     until_served(&trial, 1);
     trial.hunt();
     trial.play();
     let is_hurt = |e: &Holding| e.kind == Kind::PLAYER && (1..PLAYER_HP).contains(&e.hp);
     trial.until("monsters bite", |all| all.values().any(is_hurt));
-    let second = worker();
+    let second = trial.worker();
     until_served(&trial, 2);
     drop(first);
     until_served(&trial, 1);
     trial.play();
     // It has all regions, and another one takes over.
     second.pause();
-    let third = worker();
+    let third = trial.worker();
     until_served(&trial, 1);
     trial.play();
     second.resume();

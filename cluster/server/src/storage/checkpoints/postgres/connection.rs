@@ -29,7 +29,6 @@ use super::{ANSWER_LIMIT, schema};
 use crate::causes::whole;
 use crate::storage::CheckpointError;
 
-/// Most connections of a process.
 pub const CONNECTIONS: usize = 6;
 
 /// How long one host may take to accept a connection.
@@ -47,7 +46,6 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 /// How often a request is tried before its failure is returned.
 const TRIES: usize = 3;
 
-/// The connection pool. Clones share it.
 #[derive(Clone)]
 pub struct Connections {
     pool: Pool,
@@ -55,7 +53,6 @@ pub struct Connections {
     tls: Secure,
     /// Whether the tables have this release's schema.
     migrated: Arc<Mutex<bool>>,
-    /// The runtime of the connections.
     executor: Handle,
 }
 
@@ -201,7 +198,6 @@ impl Connections {
         answer
     }
 
-    /// Lends a connection of the pool.
     async fn lend(&self) -> Result<Lent, Failed> {
         let client = self.pool.get().await.map_err(|e| match e {
             PoolError::Backend(e) => Failed::from(&e),
@@ -254,7 +250,6 @@ async fn limit_statements(client: &Client) -> Result<(), Error> {
     client.batch_execute(&set).await
 }
 
-/// A borrowed connection.
 struct Lent {
     client: Option<Object>,
     tls: Secure,

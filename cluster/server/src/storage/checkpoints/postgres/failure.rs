@@ -5,7 +5,6 @@ use tokio_postgres::Error;
 use crate::causes::whole;
 use crate::storage::CheckpointError;
 
-/// Why a request failed.
 #[derive(Debug)]
 pub enum Failed {
     /// The request may succeed later.

@@ -63,7 +63,6 @@ async fn is_current(client: &Client) -> Result<bool, Failed> {
     Ok(runner().get_migrations().iter().all(|m| applied.contains(&m.version())))
 }
 
-/// The error of PostgreSQL, if there is one.
 fn of(error: &refinery::Error) -> Failed {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(e) = cause {

@@ -13,7 +13,6 @@ use crate::storage::{ClusterId, SavedPlayer};
 pub(super) const LAYOUTS: TableDefinition<'static, &str, (u64, &[u8])> =
     TableDefinition::new("layouts");
 
-/// The cluster's id.
 pub(super) const CLUSTER: TableDefinition<'static, (), &[u8; 16]> = TableDefinition::new("cluster");
 
 #[async_trait]

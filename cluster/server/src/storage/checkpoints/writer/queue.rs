@@ -9,7 +9,6 @@ use std::time::Duration;
 use purview::scene::{Epoch, RegionId, Tick};
 use tokio::time::Instant;
 
-/// A checkpoint from a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Brought<T> {
     pub(super) epoch: Epoch,
@@ -18,7 +17,6 @@ pub(super) struct Brought<T> {
     pub(super) item: T,
 }
 
-/// The regions and their waiting checkpoints.
 #[derive(Debug)]
 pub(super) struct Queue<T>(BTreeMap<RegionId, QueueEntry<T>>);
 
@@ -31,13 +29,11 @@ impl<T> Default for Queue<T> {
 #[derive(Debug)]
 struct QueueEntry<T> {
     epoch: Epoch,
-    /// Whether the region runs on this node.
     runs: bool,
     /// The tick of the checkpoint from which the region would go on, if it is known here.
     durable: Option<Tick>,
     /// When the region made the last saved checkpoint; before the first save, when it began here.
     since: Instant,
-    /// Whether this node has saved a checkpoint of the region.
     was_saved: bool,
     waiting: Option<Brought<T>>,
     saving: bool,
@@ -129,7 +125,6 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The number of waiting checkpoints.
     pub(super) fn waiting(&self) -> usize {
         self.0.values().filter(|entry| entry.waiting.is_some()).count()
     }

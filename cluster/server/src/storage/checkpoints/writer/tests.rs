@@ -16,7 +16,6 @@ const REGIONS: u32 = 20;
 const TICK: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A store with a delay.
 #[derive(Default)]
 struct Slow {
     takes: Duration,

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use crate::storage::Authority;
 use crate::storage::leases::store::{Guard, Listing, Loss, Step, StoreEntry, Swap, Swapped, Write};
 
-/// How many steps are kept for followers.
 const STEPS_MAX: usize = 10_000;
 
 /// Everything that the store holds.
@@ -137,7 +136,6 @@ impl State {
         }
     }
 
-    /// Ends the leases that have run out.
     pub fn expire(&mut self, now: Instant) {
         let over = |(lease, granted): (&i64, &Granted)| {
             granted.ends.is_some_and(|ends| ends <= now).then_some(*lease)
@@ -148,7 +146,6 @@ impl State {
         }
     }
 
-    /// When the next lease runs out.
     pub fn next_end(&self) -> Option<Instant> {
         self.leases.values().filter_map(|granted| granted.ends).min()
     }
@@ -197,7 +194,6 @@ impl State {
         Listing { revision: self.revision, entries }
     }
 
-    /// The steps after `revision`.
     pub fn missed(&self, revision: u64) -> Missed {
         if revision >= self.revision {
             return Missed::Nothing;
@@ -224,7 +220,6 @@ impl State {
 }
 
 impl Granted {
-    /// Stops renewing the lease.
     fn stop(&mut self, now: Instant) {
         if self.ends.is_none() {
             self.ends = Some(now + self.ttl);

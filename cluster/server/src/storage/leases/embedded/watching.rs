@@ -86,7 +86,6 @@ impl Task {
         })
     }
 
-    /// The part of a step below the prefix.
     fn below(&self, mut step: Step) -> Option<Step> {
         step.keys.retain(|(key, _)| key.starts_with(&self.prefix));
         (!step.keys.is_empty()).then_some(step)

@@ -49,7 +49,6 @@ const ANSWER_MAX: usize = 64 << 20;
 /// How many requests wait to be written on a stream.
 const STREAM_QUEUE: usize = 8;
 
-/// How etcds are reached.
 #[derive(Clone)]
 pub struct Access {
     /// The name and the password of the login, where etcd wants one.
@@ -96,7 +95,6 @@ impl Client {
         Ok(Client { channel, login })
     }
 
-    /// Reads keys.
     pub async fn range(&self, message: RangeRequest) -> Result<RangeResponse, Status> {
         self.unary(message, |channel, request| async move {
             KvClient::new(channel).max_decoding_message_size(ANSWER_MAX).range(request).await
@@ -104,7 +102,6 @@ impl Client {
         .await
     }
 
-    /// Removes keys.
     pub async fn delete(&self, message: DeleteRangeRequest) -> Result<DeleteRangeResponse, Status> {
         let call =
             |channel, request| async move { KvClient::new(channel).delete_range(request).await };
@@ -117,14 +114,12 @@ impl Client {
         self.unary(message, call).await
     }
 
-    /// Grants a lease.
     pub async fn grant(&self, message: LeaseGrantRequest) -> Result<LeaseGrantResponse, Status> {
         let call =
             |channel, request| async move { LeaseClient::new(channel).lease_grant(request).await };
         self.unary(message, call).await
     }
 
-    /// Ends a lease.
     pub async fn revoke(&self, lease: i64) -> Result<LeaseRevokeResponse, Status> {
         let call =
             |channel, request| async move { LeaseClient::new(channel).lease_revoke(request).await };
@@ -232,7 +227,6 @@ fn is_bad_token(status: &Status) -> bool {
     status.code() == Code::Unauthenticated
 }
 
-/// A stream in both directions.
 pub struct Stream<Q, A> {
     requests: mpsc::Sender<Q>,
     answers: Streaming<A>,
@@ -256,7 +250,6 @@ impl<Q, A> Stream<Q, A> {
     }
 }
 
-/// Opens connections.
 #[derive(Clone)]
 struct Connector {
     tls: Option<Tls>,

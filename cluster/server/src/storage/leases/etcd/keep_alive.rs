@@ -84,7 +84,6 @@ pub async fn revoke(shared: &Shared, lease: i64) -> Result<bool> {
     }
 }
 
-/// A lease of this process.
 struct KeptLease {
     id: i64,
     shared: Arc<Shared>,
@@ -150,7 +149,6 @@ impl Pulse {
 
 type KeepAlives = Stream<LeaseKeepAliveRequest, LeaseKeepAliveResponse>;
 
-/// What an answer said.
 enum Said {
     /// The lease lives so long from when it was asked.
     Renewed(Duration),
@@ -256,7 +254,6 @@ impl KeepAliveTask {
         Ok(said)
     }
 
-    /// Waits for the answer to a keep-alive.
     async fn receive(&self, stream: &mut KeepAlives) -> Result<Said, String> {
         let answer = stream.message().await.map_err(|e| e.to_string())?;
         let answer = answer.ok_or("the stream ended")?;

@@ -15,7 +15,6 @@ use crate::storage::LeaseError;
 /// Shortest and longest pause before all endpoints are asked again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Why one request to one endpoint failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failed {
     /// No usable answer now: another endpoint or a later try may succeed.
@@ -29,7 +28,6 @@ pub enum Failed {
 }
 
 impl Failed {
-    /// The error for the caller.
     pub fn told(self, store: &str, asked: &'static str) -> LeaseError {
         let store = format!("etcd ({store})");
         match self {
@@ -43,7 +41,6 @@ impl Failed {
     }
 }
 
-/// What a failure of a request means.
 pub fn failed(status: &Status) -> Failed {
     let cause = format!("{:?}: {}", status.code(), status.message());
     match status.code() {
@@ -73,7 +70,6 @@ pub fn failed(status: &Status) -> Failed {
 }
 
 impl Shared {
-    /// The client of the last answer.
     pub fn client(&self) -> (usize, Client) {
         let at = self.at.load(Ordering::Relaxed);
         (at, self.clients[at % self.clients.len()].clone())

@@ -52,11 +52,8 @@ struct Task {
     unreachable: bool,
 }
 
-/// Why a watch ended.
 enum Ended {
-    /// The follower was dropped.
     Over,
-    /// The next steps were compacted.
     Compacted,
     Failed(Failed),
 }

@@ -1,0 +1,100 @@
+//! A pairwise sample of runs: what the seed of a run says of its shape.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use purview_demo::rng::Rng;
+
+use super::faults::{Fault, Faults};
+use super::options::{Logic, Options};
+
+/// The faults in which a store breaks its promise; `docs/guarantees.md` says what still holds then.
+const BROKEN_STORES: [Fault; 3] = [Fault::Lease, Fault::Twice, Fault::Checkpoint];
+
+/// The number of seeds in a row within which each fault meets each logic.
+pub const PERIOD: u64 = 26 * 6;
+
+impl Options {
+    /// These options with faults, logic, scenes, NPCs and the rest of the run's shape by its seed. Of [`PERIOD`] seeds in a
+    /// row each has another pair of faults (each kind alone, all whose stores keep their promises, or all) and logic; all
+    /// other pairs of levels are among twice as many.
+    #[must_use]
+    pub fn sampled(self) -> Options {
+        let kinds = Fault::value_variants();
+        let (faults, logics) = (kinds.len() as u64 + 2, 6);
+        let row = self.seed % PERIOD;
+        let (fault, logic) = (row % faults, (row / faults + row % faults) % logics);
+        let alone = kinds.get(fault as usize);
+        let logic = match logic.checked_sub(1) {
+            _ if alone.is_some_and(Fault::is_of_workers) => Some(Logic::Workers),
+            drawn => drawn.map(|of| Logic::value_variants()[of as usize]),
+        };
+        let fits = |kind: &&Fault| logic == Some(Logic::Workers) || !kind.is_of_workers();
+        let kept = |kind: &&Fault| fault > kinds.len() as u64 || !BROKEN_STORES.contains(kind);
+        let mix = || kinds.iter().filter(fits).filter(kept).copied().collect();
+        let faults = Faults(alone.map_or_else(mix, |alone| vec![*alone]));
+        let drawn = Rng::new(self.seed).next();
+        let bit = |n: u32| drawn >> n & 1 == 1;
+        let (judged, npcs) = (bit(0), bit(1));
+        let stairs = bit(2) && !judged && !npcs && logic.is_none();
+        Options {
+            faults,
+            logic,
+            judged,
+            npcs,
+            stairs,
+            portals: judged && bit(3),
+            walls: judged && bit(4) && logic.is_none(),
+            scenes: 1 + u32::from(bit(5)),
+            plane_groups: 1 + u32::from(bit(6)),
+            view_cap: bit(7).then_some(4),
+            gateways: if bit(8) && bit(9) { 0 } else { self.gateways },
+            cut: bit(10),
+            balance: bit(11),
+            beat: bit(12).then_some(Duration::from_millis(50)),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn all_pairs_of_levels_are_among_the_seeds_of_two_periods() {
+        let shape = |seed| {
+            let keys = Options { seed, ..Options::default() }.sampled().keys();
+            let mut keys: Vec<_> = keys.into_iter().filter(|(key, _)| *key != "seed").collect();
+            let none = ("logic", toml::Value::from("none"));
+            if keys.iter().all(|(key, _)| *key != "logic") {
+                keys.push(none);
+            }
+            let off = ["judged", "npcs", "cut", "balance", "scenes", "plane_groups", "cap"];
+            for key in off {
+                if keys.iter().all(|(k, _)| *k != key) {
+                    keys.push((key, false.into()));
+                }
+            }
+            keys.into_iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>()
+        };
+        let pairs = |seeds: std::ops::Range<u64>| {
+            let mut pairs = BTreeSet::new();
+            for levels in seeds.map(shape) {
+                for (n, one) in levels.iter().enumerate() {
+                    pairs.extend(levels[n + 1..].iter().map(|two| {
+                        let (one, two) = (one.min(two), one.max(two));
+                        format!("{one}, {two}")
+                    }));
+                }
+            }
+            pairs
+        };
+        assert_eq!(Fault::value_variants().len() as u64 + 2, PERIOD / 6);
+        let (some, many) = (pairs(5_000..5_000 + 2 * PERIOD), pairs(0..40 * PERIOD));
+        let missing: Vec<_> = many.difference(&some).collect();
+        assert!(many.len() > 500 && missing.is_empty(), "{} {missing:?}", many.len());
+    }
+}
