@@ -125,22 +125,19 @@ impl DemoPlayer {
         let clock = Clock::new();
         let tile_cm = joined.rules.movement.as_ref().map_or(100, |rules| rules.tile_cm);
         let feet = Walker::on(clock.now(), joined, Land { map: ground, tile_cm });
-        let (size_cm, pos) = (joined.rules.size_cm, joined.pos);
-        let (view, goal, rng) = (View::of(joined), pos, Rng::new(number + 77));
-        let (steps, chosen) = (number * 7, 0);
         DemoPlayer {
             number,
             role,
             player,
-            view,
+            view: View::of(joined),
             clock,
             feet,
-            size_cm,
-            pos,
-            goal,
-            chosen,
-            rng,
-            steps,
+            size_cm: joined.rules.size_cm,
+            pos: joined.pos,
+            goal: joined.pos,
+            chosen: 0,
+            rng: Rng::new(number + 77),
+            steps: number * 7,
             rest,
         }
     }

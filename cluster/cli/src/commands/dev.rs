@@ -18,6 +18,8 @@ use purview_server::process::{Background, Inside, Reach, dev_tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
 use tokio::sync::watch;
 
+use super::print_reach;
+
 mod changes;
 
 /// `purview dev`.
@@ -155,16 +157,7 @@ fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
     if let Some(url) = &reach.play {
         writeln!(out, "play       {url}")?;
     }
-    if let Some(addr) = reach.console {
-        writeln!(out, "console    http://{addr}/")?;
-        writeln!(out, "metrics    http://{addr}/metrics")?;
-    }
-    if let Some(url) = reach.ws_url() {
-        writeln!(out, "WebSocket  {url}")?;
-    }
-    if let Some(url) = reach.tcp_url() {
-        writeln!(out, "TCP        {url}")?;
-    }
+    print_reach(&mut out, reach)?;
     writeln!(out, "token      {token}")?;
     for scene in reach.directory.scenes().filter(|scene| scene.spec.client_teleports) {
         let name = &scene.spec.name;

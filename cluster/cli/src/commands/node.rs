@@ -1,6 +1,5 @@
 //! `purview node`: one process of a cluster, until a signal or a drain ends it.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use actix::System;
@@ -9,10 +8,11 @@ use purview_demo::flags::ConfigFlags;
 use purview_demo::hunt;
 use purview_demo::npcs::DemoNpcs;
 use purview_server::node::Roles;
-use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{ClusterProcess, Inside, tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
 use purview_server::{shutdown, supervisor};
+
+use super::print_ready;
 
 /// `purview node`.
 #[derive(Debug, Clone, Args)]
@@ -83,15 +83,9 @@ pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
             error = node.lost() => return Err(error.into()),
         };
         if !asked {
-            let address = |addr: Option<std::net::SocketAddr>| addr.map(|addr| addr.to_string());
-            let (ws, tcp) = (address(node.ws_addr()), address(node.tcp_addr()));
-            let (name, console) = (node.name().to_owned(), address(node.console_addr()));
-            let logic = address(node.logic_addr());
-            let ready = Ready { name, ws, tcp, console, logic };
-            let mut out = std::io::stdout().lock();
-            writeln!(out, "{READY}{}", serde_json::to_string(&ready)?)?;
-            out.flush()?;
-            drop(out);
+            let listeners =
+                [node.ws_addr(), node.tcp_addr(), node.console_addr(), node.logic_addr()];
+            print_ready(&mut std::io::stdout().lock(), node.name(), listeners)?;
             tokio::select! {
                 () = ends.asked() => {}
                 () = node.drained() => tracing::info!("drained: all regions have moved, the process ends"),

@@ -7,10 +7,11 @@ use actix::System;
 use clap::Args;
 use purview_demo::flags::ConfigFlags;
 use purview_server::config::Config;
-use purview_server::node::ready::{READY, Ready};
 use purview_server::process::{Inside, Server, tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
 use purview_server::{shutdown, supervisor};
+
+use super::{print_reach, print_ready};
 
 /// The folder for data, unless the configuration names one.
 const DATA: &str = "purview-data";
@@ -72,29 +73,15 @@ pub fn serve(args: &ServeArgs) -> anyhow::Result<u8> {
 fn greet(server: &Server, config: &Config) -> anyhow::Result<()> {
     let (reach, process) = (server.reach(), server.process());
     let mut out = std::io::stdout().lock();
-    if let Some(addr) = reach.console {
-        writeln!(out, "console    http://{addr}/\nmetrics    http://{addr}/metrics")?;
-    }
-    let urls = [("WebSocket", reach.ws_url()), ("TCP", reach.tcp_url())];
-    for (name, url) in urls {
-        url.map_or(Ok(()), |url| writeln!(out, "{name:<10} {url}"))?;
-    }
+    print_reach(&mut out, reach)?;
     if let Some(addr) = reach.logic {
         writeln!(out, "workers    http://{addr}")?;
     }
     if let Some(path) = &config.server.data_dir {
         writeln!(out, "data       {}", std::path::absolute(path)?.display())?;
     }
-    let address = |addr: Option<std::net::SocketAddr>| addr.map(|addr| addr.to_string());
-    let ready = Ready {
-        name: process.name().to_owned(),
-        ws: address(reach.ws),
-        tcp: address(reach.tcp),
-        console: address(reach.console),
-        logic: address(reach.logic),
-    };
-    writeln!(out, "{READY}{}", serde_json::to_string(&ready)?)?;
-    Ok(out.flush()?)
+    let listeners = [reach.ws, reach.tcp, reach.console, reach.logic];
+    print_ready(&mut out, process.name(), listeners)
 }
 
 #[cfg(test)]

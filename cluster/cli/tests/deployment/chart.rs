@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::missing::{Missing, root, run};
+use super::missing::{Missing, need_python, root, run, seconds};
 
 /// Where Helm's and Kubernetes' schemas are not installed.
 fn need_helm() -> Result<(), Missing> {
-    let modules = "import helm_python, kubernetes_validate, jsonschema, yaml";
-    run(Command::new("python3").args(["-c", modules]))
-        .map(drop)
-        .map_err(|_| Missing("the Python packages of .ci/tools.txt are not on the PATH".into()))
+    need_python("helm_python, kubernetes_validate, jsonschema, yaml")
 }
 
 /// Checks a chart; the rendered configurations are in `out`.
@@ -21,7 +18,6 @@ fn check(chart: &Path, out: &Path) -> Result<String, String> {
     run(Command::new("python3").arg(script).arg(chart).arg(out))
 }
 
-/// A copy of the chart, to be damaged.
 fn copy(folder: &Path) -> PathBuf {
     let chart = folder.join("chart");
     run(Command::new("cp").arg("-rL").arg(root().join("deploy/chart")).arg(&chart)).unwrap();
@@ -50,13 +46,8 @@ fn every_case_of_the_chart_is_valid_and_gives_a_configuration_that_is_accepted()
         let config: serde_json::Value = serde_json::from_str(&printed).unwrap();
         assert_eq!(config["cluster"]["advertise"], "[2001:db8::7]:7790");
         // The pod is killed no earlier than the process expects.
-        let grace = format!("{}s", told["GRACE_PERIOD"]);
-        let said = config["server"]["grace"].as_str().unwrap();
-        let seconds = |text: &str| match text.strip_suffix('m') {
-            Some(minutes) => minutes.parse::<u64>().unwrap() * 60,
-            None => text.trim_end_matches('s').parse().unwrap(),
-        };
-        assert_eq!(seconds(said), seconds(&grace), "{}", file.display());
+        let said = seconds(config["server"]["grace"].as_str().unwrap());
+        assert_eq!(said, seconds(&told["GRACE_PERIOD"]), "{}", file.display());
         checked += 1;
     }
     assert!(checked >= 15, "{checked} configurations");

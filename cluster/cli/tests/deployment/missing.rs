@@ -20,6 +20,37 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+/// The files below a folder of the project whose names end so, in order.
+pub fn files(folder: &str, end: &str) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![root().join(folder)]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => found.push(entry.path()),
+            }
+        }
+    }
+    found.retain(|path| path.to_string_lossy().ends_with(end));
+    found.sort();
+    found
+}
+
+/// Seconds of a time in a configuration, in minutes or seconds.
+pub fn seconds(time: &str) -> u64 {
+    match time.strip_suffix('m') {
+        Some(minutes) => minutes.parse::<u64>().unwrap() * 60,
+        None => time.trim_end_matches('s').parse().unwrap(),
+    }
+}
+
+/// Where the packages of Python for a test are not installed.
+pub fn need_python(modules: &str) -> Result<(), Missing> {
+    let import = format!("import {modules}");
+    let missing = |_| Missing("the Python packages of .ci/tools.txt are not on the PATH".into());
+    run(Command::new("python3").args(["-c", &import])).map(drop).map_err(missing)
+}
+
 /// A folder for what tests keep from run to run: images, and the data of the engine.
 pub fn kept() -> PathBuf {
     let folder = root().join("target/deployment");

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
 
-use super::missing::{Missing, root, run};
+use super::missing::{Missing, files, need_python, root, run};
 
 const WRONG: &str = include_str!("../../../server/src/config/tests/wrong.txt");
 
@@ -17,9 +17,7 @@ fn purview() -> Command {
 }
 
 fn need_validator() -> Result<(), Missing> {
-    run(Command::new("python3").args(["-c", "import jsonschema, tomllib"]))
-        .map(drop)
-        .map_err(|_| Missing("the Python packages of .ci/tools.txt are not on the PATH".into()))
+    need_python("jsonschema, tomllib")
 }
 
 /// What the schema has against each configuration of a folder.
@@ -32,27 +30,10 @@ pub fn refused(folder: &Path) -> BTreeMap<String, String> {
     serde_json::from_str(&said).unwrap()
 }
 
-/// The files of the repository with this extension below a folder.
-fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
-    let (mut found, mut folders) = (Vec::new(), vec![root().join(folder)]);
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            let path = entry.path();
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(path),
-                false if path.extension().is_some_and(|is| is == extension) => found.push(path),
-                false => {}
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
 /// The blocks of the documents that are configurations as they stand.
 fn blocks() -> Vec<String> {
     let mut found = Vec::new();
-    for page in files("docs", "md") {
+    for page in files("docs", ".md") {
         let text = std::fs::read_to_string(page).unwrap();
         let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
         found.extend(blocks.filter(|block| is_legal(block)).map(str::to_owned));
@@ -121,7 +102,8 @@ fn the_schema_accepts_every_configuration_of_the_repository() {
     let folder = tempfile::tempdir().unwrap();
     let mut said: Vec<String> = blocks();
     assert!(said.len() >= 5, "{} blocks of the documents", said.len());
-    let files = ["deploy/scenes", "deploy/compose", "examples"].map(|folder| files(folder, "toml"));
+    let files =
+        ["deploy/scenes", "deploy/compose", "examples"].map(|folder| files(folder, ".toml"));
     for file in files.concat() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         // Cargo's own.

@@ -124,33 +124,37 @@ fn the_units_start_report_restart_and_stop_in_a_booted_systemd() {
         Err(missing) => return missing.skips(test),
     };
     let read = |name: &str| std::fs::read_to_string(at.path().join(name)).unwrap_or_default();
-    let is = |name: &str, holds: &dyn Fn(&str) -> bool| {
+    let check = |name: &str, holds: &dyn Fn(&str) -> bool| {
         let prefix = format!("{name}=");
         let found =
             results.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or("missing");
         assert!(holds(found), "{name} is {found:?}\n{results}\n{}", read("journal"));
     };
-    is("end", &|found| found == "0");
-    is("serve-start", &|found| found == "0");
-    is("serve-state", &|found| found == "active");
-    is("serve-status", &|found| found.contains("regions, 0 sessions; ready"));
-    is("serve-user", &|found| found.trim() == "purview");
-    is("serve-ready", &|found| found == "0");
-    is("serve-restarts", &|found| found == "1");
-    is("serve-again", &|found| found == "active");
-    is("serve-stop", &|found| found == "0");
-    is("serve-result", &|found| found == "success/0");
-    is("serve-data", &|found| found.contains("checkpoints.redb"));
-    // Without an etcd it waits, and says for what.
-    is("node-state", &|found| found == "activating");
-    is("node-status", &|found| found.starts_with("waiting: ") && found.contains("unreachable"));
-    is("node-stop", &|found| found == "0");
-    is("interest-start", &|found| found == "0");
-    is("interest-state", &|found| found == "active");
-    is("interest-result", &|found| found == "success");
+    for (name, value) in [
+        ("end", "0"),
+        ("serve-start", "0"),
+        ("serve-state", "active"),
+        ("serve-user", "purview"),
+        ("serve-ready", "0"),
+        ("serve-restarts", "1"),
+        ("serve-again", "active"),
+        ("serve-stop", "0"),
+        ("serve-result", "success/0"),
+        // Without an etcd it waits, and says for what.
+        ("node-state", "activating"),
+        ("node-stop", "0"),
+        ("interest-start", "0"),
+        ("interest-state", "active"),
+        ("interest-result", "success"),
+    ] {
+        check(name, &|found| found.trim() == value);
+    }
+    check("serve-status", &|found| found.contains("regions, 0 sessions; ready"));
+    check("serve-data", &|found| found.contains("checkpoints.redb"));
+    check("node-status", &|found| found.starts_with("waiting: ") && found.contains("unreachable"));
     for unit in ["serve", "node", "gateway", "interest"] {
         let report = read(&format!("security-{unit}"));
-        is(&format!("security-{unit}"), &|found| found == "0" || panic!("{report}"));
+        check(&format!("security-{unit}"), &|found| found == "0" || panic!("{report}"));
         println!(
             "{unit}: {}",
             report.lines().rev().find(|line| line.contains("exposure")).unwrap_or_default()

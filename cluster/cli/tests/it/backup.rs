@@ -14,6 +14,7 @@ use purview_server::storage::{
     Checkpoints, Kept, KeptLayout, Leases, NodeInfo, RegionKey, SavedPlayer,
 };
 
+use crate::common::runtime;
 use crate::end_to_end::process::{Done, run};
 
 fn region(n: u32) -> RegionKey {
@@ -45,7 +46,6 @@ const FULL: Contents = Contents { regions: 4, players: 2_500, layouts: 1 };
 
 type All = (Vec<(RegionKey, Kept)>, Vec<SavedPlayer>, Vec<KeptLayout>);
 
-/// All data of a store.
 async fn all(store: &dyn Checkpoints) -> All {
     let mut regions = Vec::new();
     for key in store.regions().await.unwrap() {
@@ -55,11 +55,6 @@ async fn all(store: &dyn Checkpoints) -> All {
     let mut players = store.players("", 10_000).await.unwrap();
     players.sort_by(|a, b| a.name.cmp(&b.name));
     (regions, players, store.layouts().await.unwrap())
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(2).enable_all().build().unwrap()
 }
 
 fn path(folder: &Path, name: &str) -> String {

@@ -1,25 +1,20 @@
 //! The output, the errors and the exit codes of the `purview` command.
 
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-fn purview(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.args(args).env_remove("PURVIEW_CONFIG");
-    command
-}
+use crate::end_to_end::process::{Done, done, purview};
 
-fn out(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+fn out(done: Done) -> (i32, String, String) {
+    (done.code.unwrap_or(-1), done.stdout, done.stderr)
 }
 
 fn check_stdin(text: &str, more: &[&str]) -> (i32, String, String) {
-    let mut command = purview(&["check", "-"]);
-    command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = purview(&[&["check", "-"], more].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    out(&child.wait_with_output().unwrap())
+    out(Done::of(&child.wait_with_output().unwrap()))
 }
 
 #[test]
@@ -46,21 +41,10 @@ fn check_prints_one_json_object() {
 
 #[test]
 fn a_printed_configuration_is_an_equal_one() {
-    let printed = purview(&["check", "--print", "--set", "scene.0.view_cap=7"])
-        .env("PURVIEW_GATEWAY__BURST", "9")
-        .output()
-        .unwrap();
-    let (code, text, stderr) = out(&printed);
+    let mut command = purview(&["check", "--print", "--set", "scene.0.view_cap=7"]);
+    let (code, text, stderr) = out(done(command.env("PURVIEW_GATEWAY__BURST", "9")));
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert!(text.contains("view_cap = 7\n") && text.contains("burst = 9\n"), "{text}");
     let (code, stdout, _) = check_stdin(&text, &[]);
     assert_eq!(code, 0, "{stdout}");
-}
-
-#[test]
-fn an_invalid_command_line_exits_with_2() {
-    for args in [&["fly"][..], &["dev", "--set", "tick"], &["check"]] {
-        let (code, _, stderr) = out(&purview(args).output().unwrap());
-        assert_eq!(code, 2, "{args:?}: {stderr}");
-    }
 }

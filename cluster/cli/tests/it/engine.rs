@@ -15,18 +15,19 @@ mod values;
 mod watching;
 mod whole;
 
-/// Makes a test of each case for each engine.
+/// Makes a test of all cases for each engine. Each case has an empty store of its own; all share one server.
 macro_rules! over_each {
     ($bench:ident: $($engine:ident),+: $cases:tt) => {
         $( over_each!(@ $bench, $engine, $cases); )+
     };
     (@ $bench:ident, $engine:ident, { $($case:ident),+ $(,)? }) => {
-        mod $engine {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $engine() {
+            let mut bench = $bench::$engine().await;
             $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $case() {
-                    super::$case(super::$bench::$engine().await).await;
-                }
+                println!("{}", stringify!($case));
+                bench.renew();
+                $case(&mut bench).await;
             )+
         }
     };

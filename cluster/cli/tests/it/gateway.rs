@@ -15,6 +15,7 @@ use purview_server::gateway::{GatewayConfig, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::common::HOUR;
 use support::{Client, Flood, Said, World, act, join, leave, ping, step, teleport, until};
 
 const SHORT: Duration = Duration::from_millis(50);
@@ -123,26 +124,16 @@ async fn a_join_of_a_full_scene_is_refused() {
 }
 
 #[actix_rt::test]
-async fn nine_malformed_messages_close_the_session() {
+async fn malformed_empty_and_oversize_messages_and_text_close_the_session() {
     let world = World::new().await;
     let mut client = world.tcp().await;
     for _ in 0..9 {
         client.say_bytes(b"garbage").await;
     }
     assert_eq!(client.closed().await, 4000);
-}
-
-#[actix_rt::test]
-async fn a_stream_that_announces_an_empty_message_is_closed() {
-    let world = World::new().await;
     let mut client = world.tcp().await;
     client.say_bytes(&[]).await;
     assert_eq!(client.closed().await, 4000);
-}
-
-#[actix_rt::test]
-async fn an_oversize_message_closes_the_session() {
-    let world = World::new().await;
     let mut client = world.ws().await;
     client.say_bytes(&[0; 4_097]).await;
     assert_eq!(client.closed().await, 1009);
@@ -151,12 +142,7 @@ async fn an_oversize_message_closes_the_session() {
     assert_eq!(client.closed().await, 1009);
     let mut client = world.ws().await;
     client.say_bytes(&[0; 4_096]).await;
-    assert_eq!(refused(&mut client).await.code, ErrorCode::Malformed);
-}
-
-#[actix_rt::test]
-async fn text_closes_the_session() {
-    let world = World::new().await;
+    assert_eq!(refused(&mut client).await.code, ErrorCode::Malformed, "the longest message");
     let mut client = world.ws().await;
     let Client::Ws(ws) = &mut client else { panic!("no WebSocket") };
     ws.send(Message::text("hello")).await.unwrap();
@@ -167,10 +153,9 @@ async fn text_closes_the_session() {
 async fn another_version_and_a_bad_token_close_the_session() {
     let world = World::new().await;
     let mut hellos = Vec::new();
-    let good = world.tokens.mint("ada", Some(Duration::from_secs(3_600))).unwrap();
+    let good = world.tokens.mint("ada", Some(HOUR)).unwrap();
     hellos.push((PROTOCOL_VERSION + 1, good, 4001));
-    let foreign =
-        Tokens::new(&[7; 32]).unwrap().mint("ada", Some(Duration::from_secs(3_600))).unwrap();
+    let foreign = Tokens::new(&[7; 32]).unwrap().mint("ada", Some(HOUR)).unwrap();
     hellos.push((PROTOCOL_VERSION, foreign, 4002));
     hellos.push((PROTOCOL_VERSION, String::new(), 4002));
     let claims = serde_json::json!({ "sub": "ada", "exp": 1_000 });

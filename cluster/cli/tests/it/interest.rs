@@ -13,4 +13,4 @@ mod pressure;
 mod queries;
 mod replay;
 mod resume;
-mod support;
+pub mod support;

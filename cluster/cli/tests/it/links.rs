@@ -18,11 +18,10 @@ use purview::scene::{
 use purview::wire::peer::MoveMsg;
 use purview_server::peer::{Identity, Kind, Links, Unsaid, Versions};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-/// How long a test waits for a state that must come.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::common::{PATIENCE, runtime, waits};
 
 /// The messages that a region received: which entity goes where.
 type Received = Arc<Mutex<Vec<u64>>>;
@@ -47,10 +46,6 @@ pub struct Side {
     pub directory: Arc<Directory>,
     pub links: Links,
     pub address: SocketAddr,
-}
-
-pub fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
 pub async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
@@ -95,19 +90,36 @@ pub fn message(n: u64) -> ToRegion {
     ToRegion { input, client: None }
 }
 
-pub async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "timed out: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+/// Runs a test on a system, with a runtime for links.
+pub fn on_system(test: impl AsyncFnOnce(&Runtime)) {
+    System::new().block_on(async {
+        let background = runtime();
+        test(&background).await;
+        background.shutdown_background();
+    });
+}
+
+/// Runs a test with processes 1 and 2 of a cluster, which know of each other.
+pub fn with_pair(test: impl AsyncFnOnce(&Side, &Side)) {
+    on_system(async |background| {
+        let (a, b) = (side("c", 1, background).await, side("c", 2, background).await);
+        meets(&b, &a);
+        meets(&a, &b);
+        test(&a, &b).await;
+        [a, b].iter().for_each(|side| side.links.stop());
+    });
+}
+
+/// Tells a process about another one.
+fn meets(side: &Side, other: &Side) {
+    side.links.join(other.links.process(), &other.address.to_string());
 }
 
 fn connections(side: &Side) -> u64 {
     let mut sum = 0;
     side.links.each_channel(|_, kind, metrics, _, _| {
         if kind == Kind::Regions {
-            sum += metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
+            sum += metrics.connections.load(Relaxed);
         }
     });
     sum
@@ -136,9 +148,8 @@ async fn way(to: SocketAddr) -> (SocketAddr, watch::Sender<u32>) {
 
 #[test]
 fn every_message_arrives_once_and_in_order_through_repeated_cuts() {
-    System::new().block_on(async {
-        let background = runtime();
-        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+    on_system(async |background| {
+        let (a, b) = (side("c", 1, background).await, side("c", 2, background).await);
         let received = lives(&b);
         let (address, cut) = way(b.address).await;
         b.links.join(1, &a.address.to_string());
@@ -150,28 +161,26 @@ fn every_message_arrives_once_and_in_order_through_repeated_cuts() {
             if n % 500 == 250 {
                 // Only a connection with traffic is worth a cut.
                 let before = connections(&a);
-                wait_for("a connection", || connections(&a) > 0).await;
+                waits("a connection", || connections(&a) > 0).await;
                 cut.send_modify(|cuts| *cuts += 1);
-                wait_for("another connection", || connections(&a) > before).await;
+                waits("another connection", || connections(&a) > before).await;
             }
             if n % 16 == 0 {
                 tokio::task::yield_now().await;
             }
         }
-        wait_for("all words", || received.lock().unwrap().len() as u64 >= MESSAGES).await;
+        waits("all words", || received.lock().unwrap().len() as u64 >= MESSAGES).await;
         assert_eq!(*received.lock().unwrap(), (0..MESSAGES).collect::<Vec<_>>());
         assert!(connections(&a) > 5, "it was cut");
         a.links.stop();
         b.links.stop();
-        background.shutdown_background();
     });
 }
 
 #[test]
 fn a_migration_message_to_a_peer_that_does_not_read_is_given_up_in_time() {
-    System::new().block_on(async {
-        let background = runtime();
-        let a = side("c", 1, &background).await;
+    on_system(async |background| {
+        let a = side("c", 1, background).await;
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         a.links.join(2, &silent.local_addr().unwrap().to_string());
         let moved = || MoveMsg::Moved { region: RegionId(0), epoch: Epoch(1), to: 3 };
@@ -192,19 +201,17 @@ fn a_migration_message_to_a_peer_that_does_not_read_is_given_up_in_time() {
         a.links.leave(2);
         assert_eq!(say(Kind::Regions).await, Err(Unsaid::NoMember));
         a.links.stop();
-        background.shutdown_background();
     });
 }
 
 #[test]
 fn a_stranger_and_a_process_that_is_no_member_are_not_heard() {
-    System::new().block_on(async {
-        let background = runtime();
-        let here = side("c", 1, &background).await;
+    on_system(async |background| {
+        let here = side("c", 1, background).await;
         let received = lives(&here);
-        let other = side("another", 2, &background).await;
-        let stranger = side("c", 3, &background).await;
-        let old = side("c", 4, &background).await;
+        let other = side("another", 2, background).await;
+        let stranger = side("c", 3, background).await;
+        let old = side("c", 4, background).await;
         here.links.join(2, &other.address.to_string());
         here.links.join(4, &old.address.to_string());
         other.links.join(1, &here.address.to_string());
@@ -222,38 +229,36 @@ fn a_stranger_and_a_process_that_is_no_member_are_not_heard() {
         assert!(received.lock().unwrap().is_empty());
         // Once the stranger is a member, its messages arrive.
         here.links.join(3, &stranger.address.to_string());
-        wait_for("the stranger's word", || !received.lock().unwrap().is_empty()).await;
+        waits("the stranger's word", || !received.lock().unwrap().is_empty()).await;
         assert_eq!(*received.lock().unwrap(), [7]);
         [here, other, stranger, old].iter().for_each(|side| side.links.stop());
-        background.shutdown_background();
     });
 }
 
 #[test]
 fn adjacent_releases_talk_to_each_other_and_others_do_not() {
-    System::new().block_on(async {
-        let background = runtime();
+    on_system(async |background| {
         let release = |number, lowest, highest| {
             let versions = Versions { lowest, highest };
-            side_of(Identity { versions, ..Identity::new("c", number) }, &background)
+            side_of(Identity { versions, ..Identity::new("c", number) }, background)
         };
         let (old, new, next) =
             (release(1, 1, 1).await, release(2, 1, 2).await, release(3, 2, 3).await);
         let all = [&old, &new, &next];
         for side in all {
             let others = all.iter().filter(|other| other.links.process() != side.links.process());
-            others.for_each(|o| side.links.join(o.links.process(), &o.address.to_string()));
+            others.for_each(|other| meets(side, other));
         }
-        wait_for("the old and the new", || connections(&old) >= 1).await;
-        wait_for("the new and both", || connections(&new) >= 2).await;
-        wait_for("the next and the new", || connections(&next) >= 1).await;
-        wait_for("refusals", || old.links.refused() >= 2 && next.links.refused() >= 2).await;
+        waits("the old and the new", || connections(&old) >= 1).await;
+        waits("the new and both", || connections(&new) >= 2).await;
+        waits("the next and the new", || connections(&next) >= 1).await;
+        waits("refusals", || old.links.refused() >= 2 && next.links.refused() >= 2).await;
         assert_eq!((connections(&old), connections(&next), new.links.refused()), (1, 1, 0));
         let spoken = |side: &Side, with: u64| {
             let mut spoken = 0;
             side.links.each_channel(|process, kind, metrics, _, _| {
                 if (process, kind) == (with, Kind::Regions) {
-                    spoken = metrics.version.load(std::sync::atomic::Ordering::Relaxed);
+                    spoken = metrics.version.load(Relaxed);
                 }
             });
             spoken
@@ -264,7 +269,6 @@ fn adjacent_releases_talk_to_each_other_and_others_do_not() {
         );
         assert_eq!([spoken(&old, 3), spoken(&next, 1)], [0, 0]);
         all.iter().for_each(|side| side.links.stop());
-        background.shutdown_background();
     });
 }
 
@@ -277,9 +281,8 @@ fn unacknowledged(side: &Side) -> usize {
 
 #[test]
 fn a_former_owner_is_not_believed_and_undelivered_messages_to_a_dead_peer_are_returned() {
-    System::new().block_on(async {
-        let background = runtime();
-        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+    on_system(async |background| {
+        let (a, b) = (side("c", 1, background).await, side("c", 2, background).await);
         let received = lives(&b);
         b.links.join(1, &a.address.to_string());
         a.links.join(2, &b.address.to_string());
@@ -289,12 +292,12 @@ fn a_former_owner_is_not_believed_and_undelivered_messages_to_a_dead_peer_are_re
         b.links.router().set_epoch(RegionId(1), Epoch(6));
         assert!(region.try_send(ghosts(Epoch(5))).is_ok());
         assert!(region.try_send(message(1)).is_ok());
-        wait_for("what comes after it", || !received.lock().unwrap().is_empty()).await;
+        waits("what comes after it", || !received.lock().unwrap().is_empty()).await;
         assert_eq!(*received.lock().unwrap(), [1]);
         let fenced = &b.links.router().metrics().fenced;
-        assert_eq!(fenced.load(std::sync::atomic::Ordering::Relaxed), 1);
+        assert_eq!(fenced.load(Relaxed), 1);
         // Received messages are acknowledged a little later.
-        wait_for("acknowledgements", || unacknowledged(&a) == 0).await;
+        waits("acknowledgements", || unacknowledged(&a) == 0).await;
         // The peer is gone without a message.
         b.links.stop();
         drop(b);
@@ -306,47 +309,35 @@ fn a_former_owner_is_not_believed_and_undelivered_messages_to_a_dead_peer_are_re
         assert!(back.len() <= 3, "{back:?}");
         assert!(region.try_send(message(9)).is_err(), "the peer is gone");
         a.links.stop();
-        background.shutdown_background();
     });
 }
 
 /// The store has granted a region twice: only the newer owner can tell the older one.
 #[test]
 fn the_first_message_of_a_newer_owner_replaces_an_older_owner() {
-    System::new().block_on(async {
-        let background = runtime();
-        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+    with_pair(async |a, b| {
         let id = RegionId(1);
-        let (newer, older) = (lives_as(id, &a), lives_as(id, &b));
-        b.links.join(1, &a.address.to_string());
-        a.links.join(2, &b.address.to_string());
+        let (newer, older) = (lives_as(id, a), lives_as(id, b));
         a.links.router().set_epoch(id, Epoch(6));
         b.links.router().set_epoch(id, Epoch(5));
         assert!(b.directory.send(id, message(1)).is_ok());
-        wait_for("the older one", || *older.lock().unwrap() == [1]).await;
+        waits("the older one", || *older.lock().unwrap() == [1]).await;
         let there = a.links.region(2, RegionId(0)).unwrap();
         assert!(there.try_send(ghosts(Epoch(6))).is_ok());
-        wait_for("the newer one", || b.links.router().epoch(id) == Epoch(6)).await;
+        waits("the newer one", || b.links.router().epoch(id) == Epoch(6)).await;
         assert!(b.directory.send(id, message(2)).is_ok());
-        wait_for("what is for it", || *newer.lock().unwrap() == [2]).await;
+        waits("what is for it", || *newer.lock().unwrap() == [2]).await;
         assert_eq!(*older.lock().unwrap(), [1]);
-        a.links.stop();
-        b.links.stop();
-        background.shutdown_background();
     });
 }
 
 /// A session that searches for its player is answered by a former owner; the next owner would not know the player.
 #[test]
 fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
-    System::new().block_on(async {
-        let background = runtime();
-        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+    with_pair(async |a, b| {
         let (id, owner) = (RegionId(1), Epoch(6));
         // The region runs at `b`, which knows that; the former process does not.
-        let _newer = lives_as(id, &b);
-        b.links.join(1, &a.address.to_string());
-        a.links.join(2, &b.address.to_string());
+        let _newer = lives_as(id, b);
         b.links.router().set_epoch(id, owner);
         let tell = |region: RegionId, epoch: Epoch| {
             let found = Resumed {
@@ -373,11 +364,8 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
         tell(id, owner.of_birth());
         tell(RegionId(2), Epoch(1));
         tell(id, Epoch(5).of_birth());
-        wait_for("the last one", || fenced() > 0).await;
+        waits("the last one", || fenced() > 0).await;
         assert_eq!(fenced(), 1);
-        a.links.stop();
-        b.links.stop();
-        background.shutdown_background();
     });
 }
 
@@ -385,11 +373,9 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
 /// went on alone with its clients.
 #[test]
 fn a_process_that_all_members_have_dropped_is_no_member() {
-    System::new().block_on(async {
-        let background = runtime();
-        let here = side("c", 1, &background).await;
-        let (one, two) = (side("c", 2, &background).await, side("c", 3, &background).await);
-        let meets = |a: &Side, b: &Side| a.links.join(b.links.process(), &b.address.to_string());
+    on_system(async |background| {
+        let here = side("c", 1, background).await;
+        let (one, two) = (side("c", 2, background).await, side("c", 3, background).await);
         let says_to = |b: &Side| {
             let region = here.links.region(b.links.process(), RegionId(0)).expect("a member");
             assert!(region.try_send(message(1)).is_ok());
@@ -401,7 +387,7 @@ fn a_process_that_all_members_have_dropped_is_no_member() {
         assert_eq!((connections(&here), here.links.is_disowned()), (0, false));
         meets(&here, &two);
         [&one, &two].into_iter().for_each(|side| meets(side, &here));
-        wait_for("both let it in", || connections(&here) == 2).await;
+        waits("both let it in", || connections(&here) == 2).await;
         assert!(!here.links.is_disowned());
         one.links.leave(1);
         // The next message ends the connection; the other channel to the same process is silent.
@@ -410,10 +396,9 @@ fn a_process_that_all_members_have_dropped_is_no_member() {
         assert!(!here.links.is_disowned(), "one alone may be wrong: the other one talks with it");
         two.links.leave(1);
         says_to(&two);
-        wait_for("no member talks to the process", || here.links.is_disowned()).await;
+        waits("no member talks to the process", || here.links.is_disowned()).await;
         meets(&one, &here);
-        wait_for("one lets it in again", || !here.links.is_disowned()).await;
+        waits("one lets it in again", || !here.links.is_disowned()).await;
         [here, one, two].iter().for_each(|side| side.links.stop());
-        background.shutdown_background();
     });
 }

@@ -1,6 +1,7 @@
 //! Two regions behind one channel, one of which reads nothing: the other one receives everything at once, messages
 //! for the first one wait within bounds, and all arrive in the end.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use actix::dev::SendError;
@@ -15,7 +16,8 @@ use purview::wire::peer::MoveMsg;
 use purview_server::peer::Kind;
 use tokio::sync::oneshot;
 
-use crate::links::{PATIENCE, Side, ghosts, message, runtime, side, wait_for};
+use crate::common::{PATIENCE, waits};
+use crate::links::{Side, ghosts, message, with_pair};
 
 const DEAF: RegionId = RegionId(0);
 const LISTENS: RegionId = RegionId(1);
@@ -77,43 +79,35 @@ fn fill(region: &RegionAddress, from: u64) -> u64 {
 
 #[test]
 fn a_region_that_does_not_read_delays_no_other_and_loses_nothing() {
-    System::new().block_on(async {
-        let background = runtime();
-        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+    with_pair(async |a, b| {
         let (read, reads) = oneshot::channel();
-        let (deaf, listens) = (lives(DEAF, &b, Some(reads)), lives(LISTENS, &b, None));
-        b.links.join(1, &a.address.to_string());
-        a.links.join(2, &b.address.to_string());
+        let (deaf, listens) = (lives(DEAF, b, Some(reads)), lives(LISTENS, b, None));
         let to = |region| a.links.region(2, region).unwrap();
         for n in 0..100 {
             assert!(to(DEAF).send(message(n)).await);
             assert!(to(LISTENS).send(message(n)).await);
         }
         let all: Vec<u64> = (0..100).collect();
-        wait_for("all that is for a region that reads", || *listens.lock().unwrap() == all).await;
+        waits("all that is for a region that reads", || *listens.lock().unwrap() == all).await;
         assert!(deaf.lock().unwrap().is_empty(), "the region must not read yet");
         // The peer learns that the region is busy long before the channel is full.
         let mut said = 100;
         let backlog = || b.links.router().backlog().1;
-        wait_for("the peer to keep the rest", || {
+        waits("the peer to keep the rest", || {
             said += fill(&to(DEAF), said);
             said > 105 && backlog() > 8 << 20
         })
         .await;
-        wait_for("no more room", || fill(&to(DEAF), u64::MAX / 2) == 0 || panic_if(backlog()))
-            .await;
+        waits("no more room", || fill(&to(DEAF), u64::MAX / 2) == 0 || panic_if(backlog())).await;
         assert!(to(LISTENS).send(message(100)).await);
-        wait_for("one more", || listens.lock().unwrap().len() == 101).await;
+        waits("one more", || listens.lock().unwrap().len() == 101).await;
         read.send(()).unwrap();
-        wait_for("all that waited", || backlog() == 0).await;
-        wait_for("room again", || to(DEAF).try_send(message(1_000_000)).is_ok()).await;
-        wait_for("the last word", || deaf.lock().unwrap().last() == Some(&1_000_000)).await;
+        waits("all that waited", || backlog() == 0).await;
+        waits("room again", || to(DEAF).try_send(message(1_000_000)).is_ok()).await;
+        waits("the last word", || deaf.lock().unwrap().last() == Some(&1_000_000)).await;
         let received = deaf.lock().unwrap().clone();
         let in_order = received.windows(2).all(|two| two[0] < two[1] || two[0] >= u64::MAX / 2);
         assert!(in_order && received[..100] == all[..], "{received:?}");
-        a.links.stop();
-        b.links.stop();
-        background.shutdown_background();
     });
 }
 
@@ -125,13 +119,9 @@ fn panic_if(backlog: usize) -> bool {
 
 #[test]
 fn only_the_newest_ghosts_wait_for_a_region_that_does_not_read() {
-    System::new().block_on(async {
-        let background = runtime();
-        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+    with_pair(async |a, b| {
         let (read, reads) = oneshot::channel();
-        let deaf = lives(DEAF, &b, Some(reads));
-        b.links.join(1, &a.address.to_string());
-        a.links.join(2, &b.address.to_string());
+        let deaf = lives(DEAF, b, Some(reads));
         a.links.router().set_epoch(RegionId(1), Epoch(3));
         let region = a.links.region(2, DEAF).unwrap();
         // More than its mailbox holds.
@@ -142,39 +132,30 @@ fn only_the_newest_ghosts_wait_for_a_region_that_does_not_read() {
             }
             assert!(region.send(msg).await);
         }
-        let waiting =
-            || b.links.router().metrics().backlogged.load(std::sync::atomic::Ordering::Relaxed);
-        wait_for("all to have come", || waiting() > 400).await;
+        let waiting = || b.links.router().metrics().backlogged.load(Relaxed);
+        waits("all to have come", || waiting() > 400).await;
         assert!(b.links.router().backlog().0 <= 1, "{:?}", b.links.router().backlog());
         read.send(()).unwrap();
-        wait_for("the newest", || deaf.lock().unwrap().last() == Some(&(u64::MAX - 500))).await;
+        waits("the newest", || deaf.lock().unwrap().last() == Some(&(u64::MAX - 500))).await;
         assert!(deaf.lock().unwrap().len() < 100, "{:?}", deaf.lock().unwrap().len());
-        a.links.stop();
-        b.links.stop();
-        background.shutdown_background();
     });
 }
 
 #[test]
 fn an_impossible_owner_does_not_shut_out_later_ones() {
-    System::new().block_on(async {
-        let background = runtime();
-        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
-        let received = lives(DEAF, &b, None);
-        b.links.join(1, &a.address.to_string());
-        a.links.join(2, &b.address.to_string());
+    with_pair(async |a, b| {
+        let received = lives(DEAF, b, None);
         let (from, region) = (RegionId(1), a.links.region(2, DEAF).unwrap());
         b.links.router().knows_up_to(Epoch(90));
         a.links.router().set_epoch(from, Epoch(u64::MAX));
         assert!(region.send(ghosts(Epoch(u64::MAX))).await);
-        let refused =
-            || b.links.router().metrics().implausible.load(std::sync::atomic::Ordering::Relaxed);
-        wait_for("it to be refused", || refused() == 1).await;
+        let refused = || b.links.router().metrics().implausible.load(Relaxed);
+        waits("it to be refused", || refused() == 1).await;
         assert_eq!(b.links.router().epoch(from), Epoch(0));
         let (to, late) = (2, tokio::time::Instant::now() + PATIENCE);
         let moved = MoveMsg::Moved { region: from, epoch: Epoch(u64::MAX), to };
         a.links.say(2, Kind::Regions, moved, late).await.unwrap();
-        wait_for("that to be refused, too", || refused() == 2).await;
+        waits("that to be refused, too", || refused() == 2).await;
         assert_eq!(
             b.links.router().elsewhere(from),
             None,
@@ -187,8 +168,5 @@ fn an_impossible_owner_does_not_shut_out_later_ones() {
         b.links.router().correct_epoch(from, Epoch(91), Epoch(1_001));
         assert_eq!(b.links.router().epoch(from), Epoch(91));
         assert!(received.lock().unwrap().is_empty());
-        a.links.stop();
-        b.links.stop();
-        background.shutdown_background();
     });
 }

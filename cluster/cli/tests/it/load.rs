@@ -9,6 +9,8 @@ use purview_server::gateway::Tokens;
 use purview_server::process::{Background, Reach};
 use tokio::time::timeout;
 
+use crate::common::dev_token;
+
 /// A square that trusts positions.
 fn square(more: &[&str]) -> Background {
     let set = [
@@ -38,7 +40,7 @@ struct Player {
 
 impl Player {
     async fn join(reach: &Reach, x: i32, wants_crowd: bool) -> Player {
-        let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
+        let token = dev_token("test");
         let url = reach.url().expect("the server has a listener for clients");
         let login = Login::from(&token);
         let login = if wants_crowd { login.with_crowd() } else { login };

@@ -20,16 +20,9 @@ use purview_server::logins::{Duplicate, Subjects};
 use purview_server::node::{Roles, Status};
 use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(40);
-
-const HOUR: Duration = Duration::from_secs(3_600);
-
-fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
-}
+use crate::common::{HOUR, PATIENCE, closed, event, runtime, stop, tries, waits};
 
 /// Four regions, two lines, any ports. `token` goes into the section of tokens.
 fn config(name: &str, token: &str) -> Config {
@@ -85,7 +78,6 @@ impl Cluster {
         Client::connect(&self.url(node), &self.tokens.mint(name, Some(HOUR)).unwrap()).await
     }
 
-    /// A client that has joined.
     async fn join(&self, node: usize, name: &str) -> Client {
         self.try_join(node, name).await.expect("there is room")
     }
@@ -97,55 +89,39 @@ impl Cluster {
     }
 
     async fn stop(self) {
-        for node in self.nodes.into_iter().rev() {
-            node.stop().await;
-        }
+        stop(self.nodes.into_iter().rev()).await;
         self.outer.shutdown_background();
     }
 }
 
-/// The close code of a session.
-async fn closed(client: &mut Client) -> Option<CloseCode> {
-    let closed = async {
-        loop {
-            match client.next().await {
-                Ok(Event::Closed { code, .. }) => return code,
-                Ok(_) => {}
-                Err(error) => panic!("no close: {error}"),
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, closed).await.expect("it is closed")
+/// Runs a test with a cluster and this section of tokens.
+fn with_cluster(token: &'static str, test: impl AsyncFnOnce(&mut Cluster)) {
+    System::new().block_on(async {
+        let mut cluster = Cluster::start(Tokens::dev(), token).await;
+        test(&mut cluster).await;
+        cluster.stop().await;
+    });
 }
 
 /// Waits until nobody is shown in the plane but so many.
 async fn players(node: &ClusterProcess, n: u32) {
-    let begin = Instant::now();
     let count = || node.directory().lines_here().iter().map(|(_, _, players)| players).sum::<u32>();
-    while count() != n {
-        assert!(begin.elapsed() < PATIENCE, "{} players, not {n}", count());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    waits("players have left", || count() == n).await;
 }
 
 async fn still_there(client: &mut Client) {
     client.ping(7).await.expect("the session goes on");
-    let pong = async {
-        loop {
-            match client.next().await.expect("the session goes on") {
-                Event::Pong(pong) if pong.nonce == 7 => return,
-                Event::Closed { code, detail } => panic!("closed: {code:?} {detail}"),
-                _ => {}
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, pong).await.expect("an answer");
+    event(client, |event| match event {
+        Event::Pong(pong) if pong.nonce == 7 => Some(()),
+        Event::Closed { code, detail } => panic!("closed: {code:?} {detail}"),
+        _ => None,
+    })
+    .await;
 }
 
 #[test]
 fn a_newer_session_of_a_subject_replaces_the_older_one_at_any_gateway() {
-    System::new().block_on(async {
-        let cluster = Cluster::start(Tokens::dev(), "").await;
+    with_cluster("", async |cluster| {
         let mut other = cluster.join(1, "bob").await;
         for (older, newer) in [(1, 1), (1, 2), (2, 1)] {
             let mut first = cluster.join(older, "ada").await;
@@ -172,16 +148,7 @@ fn a_newer_session_of_a_subject_replaces_the_older_one_at_any_gateway() {
             loop {
                 open.clear();
                 for (i, client) in all.iter_mut().enumerate() {
-                    let quiet = async {
-                        loop {
-                            match client.next().await {
-                                Ok(Event::Closed { code, .. }) => return code,
-                                Ok(_) => {}
-                                Err(error) => panic!("{error}"),
-                            }
-                        }
-                    };
-                    match tokio::time::timeout(Duration::from_millis(20), quiet).await {
+                    match tokio::time::timeout(Duration::from_millis(20), closed(client)).await {
                         Ok(code) => assert_eq!(code, Some(CloseCode::Replaced)),
                         Err(_) => open.push(i),
                     }
@@ -198,18 +165,14 @@ fn a_newer_session_of_a_subject_replaces_the_older_one_at_any_gateway() {
         }
         still_there(&mut other).await;
         drop(other);
-        cluster.stop().await;
     });
 }
 
 #[test]
 fn a_disconnected_player_leaves_when_its_subject_joins_again() {
-    System::new().block_on(async {
-        let cluster = Cluster::start(Tokens::dev(), "").await;
-        let mut observer = cluster.connect(1, "bob").await.unwrap();
-        observer.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap();
-        let gone = cluster.connect(1, "ada").await.unwrap();
-        let mut gone = gone;
+    with_cluster("", async |cluster| {
+        let mut observer = cluster.join(1, "bob").await;
+        let mut gone = cluster.connect(1, "ada").await.unwrap();
         let old = gone.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap().id;
         drop(gone);
         let mut back = cluster.connect(2, "ada").await.unwrap();
@@ -224,14 +187,12 @@ fn a_disconnected_player_leaves_when_its_subject_joins_again() {
             }
         }
         drop((observer, back));
-        cluster.stop().await;
     });
 }
 
 #[test]
 fn with_keep_a_newer_session_is_refused_unless_the_older_client_is_gone() {
-    System::new().block_on(async {
-        let cluster = Cluster::start(Tokens::dev(), "duplicate = \"refuse\"").await;
+    with_cluster("duplicate = \"refuse\"", async |cluster| {
         let mut first = cluster.join(1, "ada").await;
         for gateway in [1, 2] {
             let mut second = cluster.connect(gateway, "ada").await.unwrap();
@@ -245,16 +206,15 @@ fn with_keep_a_newer_session_is_refused_unless_the_older_client_is_gone() {
         let ticket = first.ticket().expect("a ticket").token.clone();
         drop(first);
         // Its client is gone, and resumes, or another one comes.
-        let begin = Instant::now();
-        let mut back = loop {
+        let mut back = tries("its client resumes", async || {
             let mut back = cluster.connect(2, "ada").await.unwrap();
-            match back.resume(&ticket, purview::scene::Seq(0)).await {
-                Ok(_) => break back,
-                Err(ClientError::Refused(r)) if r.code == ErrorCode::Busy => {}
+            match back.resume(&ticket, Seq(0)).await {
+                Ok(_) => Ok(back),
+                Err(ClientError::Refused(r)) if r.code == ErrorCode::Busy => Err(r),
                 Err(error) => panic!("{error}"),
             }
-            assert!(begin.elapsed() < PATIENCE);
-        };
+        })
+        .await;
         still_there(&mut back).await;
         drop(back);
         let begin = Instant::now();
@@ -268,31 +228,16 @@ fn with_keep_a_newer_session_is_refused_unless_the_older_client_is_gone() {
             }
             assert!(begin.elapsed() < Duration::from_secs(9));
         }
-        cluster.stop().await;
     });
 }
 
 #[test]
-fn with_allow_all_sessions_of_a_subject_stay() {
-    System::new().block_on(async {
-        let cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
-        let mut all = Vec::new();
-        for gateway in [1, 2, 1] {
-            all.push(cluster.join(gateway, "ada").await);
-        }
-        for client in &mut all {
+fn with_allow_all_sessions_stay_and_a_kick_ends_them_and_bars_the_subject_at_later_gateways_too() {
+    with_cluster("duplicate = \"allow\"", async |cluster| {
+        let mut kicked = [cluster.join(1, "ada").await, cluster.join(2, "ada").await];
+        for client in &mut kicked {
             still_there(client).await;
         }
-        drop(all);
-        cluster.stop().await;
-    });
-}
-
-#[test]
-fn a_kick_ends_all_sessions_of_a_subject_and_bars_it_at_later_gateways_too() {
-    System::new().block_on(async {
-        let mut cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
-        let mut kicked = [cluster.join(1, "ada").await, cluster.join(2, "ada").await];
         let mut other = cluster.join(2, "bob").await;
         let orders = cluster.nodes[0].orders().clone();
         orders.kick("ada", Some(HOUR)).await.unwrap();
@@ -320,24 +265,20 @@ fn a_kick_ends_all_sessions_of_a_subject_and_bars_it_at_later_gateways_too() {
             }
         }
         orders.kick("ada", Some(Duration::ZERO)).await.unwrap();
-        let begin = Instant::now();
-        while cluster.connect(3, "ada").await.is_err() {
-            assert!(begin.elapsed() < PATIENCE, "the bar does not end");
-        }
+        tries("the bar ends", async || cluster.connect(3, "ada").await).await;
         assert!(orders.kick("", None).await.is_err());
         drop(other);
-        cluster.stop().await;
     });
 }
 
 #[test]
 fn a_private_plane_requires_a_token_that_names_it() {
-    System::new().block_on(async {
-        let cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
+    with_cluster("duplicate = \"allow\"", async |cluster| {
         let at = Pos::ground(1_000, 1_000);
         let join = |plane: i32| Join { plane: Some(Plane(plane)), ..join_at("city", at) };
-        let private = |refused: &Result<_, ClientError>| {
-            matches!(refused, Err(ClientError::Refused(r)) if r.code == ErrorCode::PrivatePlane)
+        let private = |refused: &Result<_, ClientError>| match refused {
+            Err(ClientError::Refused(refused)) => refused.code == ErrorCode::PrivatePlane,
+            _ => false,
         };
         let mut client = cluster.connect(1, "ada").await.unwrap();
         for plane in [7, -5, i32::MAX, 2] {
@@ -346,24 +287,20 @@ fn a_private_plane_requires_a_token_that_names_it() {
         }
         assert_eq!(client.join(join(1)).await.expect("a line").plane, Plane(1));
         client.teleport(None, Some(Plane(7)), at).await.unwrap();
-        loop {
-            match client.next().await.unwrap() {
-                Event::Refused(refused) => {
-                    assert_eq!(refused.code, ErrorCode::PrivatePlane);
-                    assert!(refused.detail.contains("plane 7 of scene \"city\""), "{refused:?}");
-                    break;
-                }
-                Event::Joined(joined) => panic!("it has come to {:?}", joined.plane),
-                _ => {}
-            }
-        }
+        let refused = event(&mut client, |event| match event {
+            Event::Refused(refused) => Some(refused),
+            Event::Joined(joined) => panic!("it has come to {:?}", joined.plane),
+            _ => None,
+        });
+        let refused = refused.await;
+        assert_eq!(refused.code, ErrorCode::PrivatePlane);
+        assert!(refused.detail.contains("plane 7 of scene \"city\""), "{refused:?}");
         let listed = Planes::Listed(vec![("city".into(), Plane(7)), ("moon".into(), Plane(8))]);
         let token = cluster.tokens.mint_for("bob", Some(HOUR), &listed).unwrap();
         let mut named = Client::connect(&cluster.url(2), &token).await.unwrap();
         assert!(private(&named.join(join(8)).await), "it is another scene's");
         assert_eq!(named.join(join(7)).await.expect("its token names it").plane, Plane(7));
         drop((client, named));
-        cluster.stop().await;
     });
 }
 
@@ -381,10 +318,7 @@ fn a_gateway_reads_its_keys_again_when_their_file_changes() {
         let refused = Client::connect(&cluster.url(1), &other).await;
         assert!(matches!(refused, Err(ClientError::Closed { code: Some(CloseCode::Token), .. })));
         std::fs::write(&file, [b'2'; 32]).unwrap();
-        let begin = Instant::now();
-        while let Err(error) = Client::connect(&cluster.url(1), &other).await {
-            assert!(begin.elapsed() < PATIENCE, "{error}");
-        }
+        tries("the new keys", async || Client::connect(&cluster.url(1), &other).await).await;
         still_there(&mut before).await;
         drop(before);
         cluster.stop().await;

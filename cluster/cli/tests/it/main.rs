@@ -6,6 +6,7 @@
 
 mod backup;
 mod command;
+mod common;
 mod console;
 mod ctl;
 mod end_to_end;
@@ -17,7 +18,6 @@ mod foreign;
 mod fuzz;
 mod gateway;
 mod interest;
-mod judged;
 mod late_stores;
 mod links;
 mod links_busy;

@@ -11,9 +11,11 @@ use purview::scene::messages::{Command, CommandError, Destination, Order, Refusa
 use purview::scene::movement::{ClientMs, Go, Move, MoveCommand, Path, Trajectory, Vector};
 use purview::scene::terrain::{Ground, Tile};
 use purview::scene::{EntityId, Plane, Pos, SceneId, Seq};
-use purview::wire::client::{ClientMsg, Hello, Join, Joined, ServerMsg, Walk};
+use purview::wire::client::{ClientMsg, Hello, Joined, ServerMsg, Walk};
 use purview::wire::{CloseCode, ErrorCode, Form, OwnMove, PROTOCOL_VERSION};
-use purview_client::{Client, ClientError, Clock, Event, Receiver, Sender, View, Walker, join_at};
+use purview_client::{
+    Client, ClientError, Clock, Event, Receiver, Sender, View, Walker, join, join_at,
+};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
@@ -21,6 +23,8 @@ use purview_server::process::{Background, Reach};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::common::{dev_token, event};
 
 /// The number of frames within which every due message comes.
 const FRAMES: usize = 100;
@@ -48,10 +52,6 @@ fn keep_with(more: &[&str]) -> Background {
     Background::start(config, Tokens::dev()).expect("a server")
 }
 
-fn token() -> String {
-    Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token")
-}
-
 struct Player {
     sender: Sender,
     receiver: Receiver,
@@ -66,7 +66,7 @@ struct Player {
 impl Player {
     async fn join(reach: &Reach, pos: Pos) -> Player {
         let url = reach.url().expect("the server has a listener for clients");
-        let mut client = Client::connect(&url, &token()).await.expect("a session");
+        let mut client = Client::connect(&url, &dev_token("test")).await.expect("a session");
         let joined =
             client.join(join_at("keep", pos)).await.expect("the server accepts the client");
         let own = joined.own.clone().expect("moves are judged");
@@ -128,6 +128,11 @@ impl Player {
         assert_eq!(self.say(correction, self.clock.now(), still).await, None);
         here
     }
+}
+
+/// The code of the next message that refuses an input.
+async fn refusal(client: &mut Client) -> ErrorCode {
+    event(client, |event| if let Event::Refused(r) = event { Some(r.code) } else { None }).await
 }
 
 /// The position of an entity by its region's account.
@@ -244,36 +249,24 @@ async fn where_only_logic_may_teleport_players_clients_may_not() {
     let server = keep_with(&["scene.0.teleports=logic"]);
     let reach = server.reach();
     let url = reach.url().expect("the server has a listener for clients");
-    let mut client = Client::connect(&url, &token()).await.expect("a session");
+    let mut client = Client::connect(&url, &dev_token("test")).await.expect("a session");
     let refused = |error| match error {
         ClientError::Refused(refused) => refused.code,
         other => panic!("{other}"),
     };
     let chosen = client.join(join_at("keep", SQUARE)).await.expect_err("it chose a place");
     assert_eq!(refused(chosen), ErrorCode::MayNotTeleport);
-    let joined = client
-        .join(Join { pos: None, ..join_at("keep", SQUARE) })
-        .await
-        .expect("the server accepts the client");
+    let joined = client.join(join("keep")).await.expect("the server accepts the client");
     let far = Pos { x: joined.pos.x + 3_000, ..joined.pos };
     client.teleport(None, None, far).await.expect("a session");
     client.act(b"behind a teleport that is refused".to_vec()).await.expect("a session");
-    let code = loop {
-        match client.next().await.expect("the session goes on") {
-            Event::Refused(refused) => break refused.code,
-            _ => continue,
-        }
-    };
+    let code = refusal(&mut client).await;
     assert_eq!(code, ErrorCode::MayNotTeleport);
     // The number of the teleport is used again.
     let seq = client.act(b"hello".to_vec()).await.expect("a session");
     assert_eq!(seq, Seq(1));
-    loop {
-        match client.next().await.expect("the session goes on") {
-            Event::Frame(frame) if frame.ack >= seq => break,
-            _ => continue,
-        }
-    }
+    let is_acked = |event| matches!(event, Event::Frame(frame) if frame.ack >= seq).then_some(());
+    event(&mut client, is_acked).await;
     assert_eq!(
         place(reach, joined.id).await,
         joined.own.expect("judged").trajectory.on_tiles(200).motion.start()
@@ -291,11 +284,9 @@ async fn where_only_logic_may_teleport_players_clients_may_not() {
     let refused = reach.directory.command(region, order).await;
     let why = CommandError::Order(Refusal::OutOfBounds);
     assert_eq!(refused, Err(CallError::Refused(why)));
-    let arrived = loop {
-        if let Event::Joined(joined) = client.next().await.expect("the session goes on") {
-            break joined;
-        }
-    };
+    let arrived =
+        event(&mut client, |event| if let Event::Joined(at) = event { Some(at) } else { None });
+    let arrived = arrived.await;
     assert_eq!((arrived.pos.x, arrived.pos.z), (far.x, far.z));
 }
 
@@ -309,7 +300,7 @@ async fn the_server_puts_players_on_the_ground_and_refuses_heights_beyond_the_li
     let hill = tiles.into_iter().find(is_hill).expect("the keep has a hill");
     let top = hill.middle(200, map.height_cm(hill));
     let url = reach.url().expect("the server has a listener for clients");
-    let mut client = Client::connect(&url, &token()).await.expect("a session");
+    let mut client = Client::connect(&url, &dev_token("test")).await.expect("a session");
     for y in [5_001, -5_001, i32::MAX, i32::MIN] {
         let why = client.join(join_at("keep", Pos { y, ..top })).await.expect_err("it is refused");
         let ClientError::Refused(refused) = why else { panic!("{why}") };
@@ -319,11 +310,7 @@ async fn the_server_puts_players_on_the_ground_and_refuses_heights_beyond_the_li
     let joined = client.join(join_at("keep", Pos { y: 5_000, ..top })).await.expect("a player");
     assert_eq!(joined.pos, top);
     client.teleport(None, None, Pos { y: 2_000_000_000, ..SQUARE }).await.expect("a session");
-    let code = loop {
-        if let Event::Refused(refused) = client.next().await.expect("the session goes on") {
-            break refused.code;
-        }
-    };
+    let code = refusal(&mut client).await;
     assert_eq!(code, ErrorCode::OutOfBounds);
     client.teleport(None, None, Pos { y: 5_000, ..SQUARE }).await.expect("a session");
     while place(reach, joined.id).await != SQUARE {
@@ -450,7 +437,7 @@ async fn a_number_that_is_used_again_is_refused_and_moves_no_entity() {
     let server = keep();
     let reach = server.reach();
     let mut raw = Raw(TcpStream::connect(reach.tcp.expect("TCP")).await.expect("a connection"));
-    raw.send(Hello { version: PROTOCOL_VERSION, token: token(), crowd: false }).await;
+    raw.send(Hello { version: PROTOCOL_VERSION, token: dev_token("test"), crowd: false }).await;
     raw.send(join_at("keep", SQUARE)).await;
     let walk = |seq, vx_mm_s| {
         let stand = Vector::stand(SQUARE);

@@ -6,13 +6,13 @@ mod late_news;
 mod pools;
 
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use actix::System;
 use bytes::Bytes;
 use purview::actor::address::RegionAddress;
+use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::Input;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
@@ -27,14 +27,9 @@ use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::leases::names::GATEWAY_NUMBERS;
 use purview_server::storage::{Event, Leases, Membership, NodeInfo, RegionKey, View};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(40);
-
-fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
-}
+use crate::common::{HOUR, PATIENCE, dev_token, runtime, stop, tries, waits, with_store};
 
 /// Nine regions, two lines for three players each, a lease of two seconds, any ports.
 fn config(name: &str) -> Config {
@@ -61,16 +56,12 @@ fn now(node: &ClusterProcess) -> Status {
     node.status().borrow().clone()
 }
 
-async fn wait_for(what: &str, nodes: &[&ClusterProcess], holds: impl Fn(&[Status]) -> bool) {
-    let begin = Instant::now();
-    loop {
+async fn come(what: &str, nodes: &[&ClusterProcess], holds: impl Fn(&[Status]) -> bool) {
+    tries(what, async || {
         let all: Vec<Status> = nodes.iter().map(|node| now(node)).collect();
-        if holds(&all) {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "timed out: {what}: {all:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        if holds(&all) { Ok(()) } else { Err(all) }
+    })
+    .await;
 }
 
 /// Every node knows where every region is, and each region runs once.
@@ -81,103 +72,73 @@ fn is_whole(all: &[Status]) -> bool {
 
 #[test]
 fn nodes_share_the_regions_and_take_over_those_of_a_node_that_leaves() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let a = node("a", &store, REGIONS).await;
-        let b = node("b", &store, REGIONS).await;
-        let c = node("c", &store, REGIONS).await;
-        let gateway = node("g", &store, GATEWAY).await;
+    with_store(async |store, _| {
+        let a = node("a", store, REGIONS).await;
+        let b = node("b", store, REGIONS).await;
+        let c = node("c", store, REGIONS).await;
+        let gateway = node("g", store, GATEWAY).await;
         let all = [&a, &b, &c, &gateway];
-        wait_for("all regions", &all, is_whole).await;
+        come("all regions", &all, is_whole).await;
         let counts: Vec<usize> = all.iter().map(|node| now(node).here).collect();
         assert_eq!(counts, [3, 3, 3, 0]);
         assert_eq!(all.iter().filter(|node| now(node).leads).count(), 1);
         assert!(gateway.ws_addr().is_some() && a.ws_addr().is_none());
         // The leader leaves; another process leads.
-        let (mut stay, mut go) = (Vec::new(), None);
-        for node in [a, b, c] {
-            if now(&node).leads { go = Some(node) } else { stay.push(node) }
-        }
-        let stay = match go {
-            Some(leader) => {
-                leader.stop().await;
-                stay
-            }
-            // A gateway may lead as well.
-            None => {
-                stay.remove(0).stop().await;
-                stay
-            }
-        };
+        let mut stay = vec![a, b, c];
+        // A gateway may lead as well.
+        let leader = stay.iter().position(|node| now(node).leads).unwrap_or(0);
+        stay.remove(leader).stop().await;
         let all = [&stay[0], &stay[1], &gateway];
         let without = |all: &[Status]| is_whole(all) && all.iter().all(|s| s.peers == 2);
-        wait_for("the regions of who left", &all, without).await;
-        for node in stay {
-            node.stop().await;
-        }
+        come("the regions of who left", &all, without).await;
+        stop(stay).await;
         gateway.stop().await;
-        outer.shutdown_background();
     });
 }
 
 #[test]
 fn a_process_with_a_wrong_time_of_day_uses_the_leaders_time() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let a = node("a", &store, REGIONS).await;
-        wait_for("all regions", &[&a], is_whole).await;
+    with_store(async |store, _| {
+        let a = node("a", store, REGIONS).await;
+        come("all regions", &[&a], is_whole).await;
         // As if the clock of the next process's machine were five seconds ahead.
         let began = store.get("clock").await.unwrap().unwrap();
         let ms: u64 = std::str::from_utf8(&began.data).unwrap().parse().unwrap();
         let ahead = (ms - 5_000).to_string().into();
         store.put_if("clock", Some(began.revision), ahead).await.unwrap();
-        let b = node("b", &store, REGIONS).await;
-        wait_for("a share for each", &[&a, &b], |all| is_whole(all) && all[1].here > 0).await;
+        let b = node("b", store, REGIONS).await;
+        come("a share for each", &[&a, &b], |all| is_whole(all) && all[1].here > 0).await;
         let (at_a, at_b) = (a.directory().uptime(), b.directory().uptime());
         let apart = at_b.abs_diff(at_a);
         assert!(apart < Duration::from_millis(500), "{at_a:?} and {at_b:?}");
-        for node in [a, b] {
-            node.stop().await;
-        }
-        outer.shutdown_background();
+        stop([a, b]).await;
     });
 }
 
 #[test]
 fn stopped_nodes_leave_nothing_behind() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let a = node("a", &store, REGIONS).await;
-        let gateway = node("g", &store, GATEWAY).await;
-        wait_for("all regions", &[&a, &gateway], is_whole).await;
+    with_store(async |store, _| {
+        let a = node("a", store, REGIONS).await;
+        let gateway = node("g", store, GATEWAY).await;
+        come("all regions", &[&a, &gateway], is_whole).await;
         let left = [&a, &gateway].map(|node| Arc::downgrade(node.directory()));
-        a.stop().await;
-        gateway.stop().await;
-        let begin = Instant::now();
+        stop([a, gateway]).await;
         // Their last tasks end by themselves.
-        while left.iter().any(|directory| directory.strong_count() > 0) {
-            assert!(begin.elapsed() < PATIENCE, "their directories are kept for good");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        outer.shutdown_background();
+        let is_kept = |directory: &Weak<Directory>| directory.strong_count() > 0;
+        waits("directories are dropped", || !left.iter().any(is_kept)).await;
     });
 }
 
 #[test]
 fn a_node_without_its_store_stops_before_others_take_over() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+    with_store(async |store, _| {
         let way = Arc::new(store.another());
         let config = config("a");
         let joined =
             ClusterProcess::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
         let cut_off = joined.await.unwrap();
-        let b = node("b", &store, REGIONS).await;
-        wait_for("all regions", &[&cut_off, &b], is_whole).await;
+        let b = node("b", store, REGIONS).await;
+        come("all regions", &[&cut_off, &b], is_whole).await;
         assert!(now(&cut_off).here > 0);
         assert!(cut_off.directory().may_act());
         way.cut();
@@ -188,34 +149,30 @@ fn a_node_without_its_store_stops_before_others_take_over() {
             assert!(now(&b).here < 9, "another acts for its regions already");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        wait_for("its regions", &[&b], |all| all[0].here == 9 && all[0].is_whole()).await;
+        come("its regions", &[&b], |all| all[0].here == 9 && all[0].is_whole()).await;
         assert!(!cut_off.directory().may_act());
         way.mend();
         let told =
             tokio::time::timeout(PATIENCE, cut_off.lost()).await.expect("the process is told");
         assert!(matches!(told, NodeError::Lost(_)), "{told}");
         assert!(!cut_off.directory().may_act());
-        cut_off.stop().await;
-        b.stop().await;
-        outer.shutdown_background();
+        stop([cut_off, b]).await;
     });
 }
 
 #[test]
 fn a_region_migrates_on_order_and_a_new_node_gets_its_share() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let a = node("a", &store, REGIONS).await;
-        wait_for("all regions", &[&a], is_whole).await;
-        let b = node("b", &store, REGIONS).await;
-        wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
+    with_store(async |store, _| {
+        let a = node("a", store, REGIONS).await;
+        come("all regions", &[&a], is_whole).await;
+        let b = node("b", store, REGIONS).await;
+        come("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
         for (name, regions, left) in [("b", 0..9, 0), ("a", 2..5, 3)] {
             for region in regions {
                 a.orders().move_region(RegionId(region), name).await.unwrap();
             }
             let moved = |all: &[Status]| is_whole(all) && all[0].here == left;
-            wait_for("what was ordered", &[&a, &b], moved).await;
+            come("what was ordered", &[&a, &b], moved).await;
         }
         let nobody = a.orders().move_region(RegionId(0), "c").await;
         assert!(matches!(nobody, Err(OrderError::NoNode(..))), "{nobody:?}");
@@ -223,30 +180,26 @@ fn a_region_migrates_on_order_and_a_new_node_gets_its_share() {
         assert!(matches!(nowhere, Err(OrderError::NoRegion(_))), "{nowhere:?}");
         b.orders().drain("a").await.unwrap();
         tokio::time::timeout(PATIENCE, a.drained()).await.expect("a is drained");
-        wait_for("all at b", &[&a, &b], |all| is_whole(all) && all[1].here == 9).await;
+        come("all at b", &[&a, &b], |all| is_whole(all) && all[1].here == 9).await;
         let only = b.orders().drain("b").await;
         assert!(matches!(only, Err(OrderError::OnlyNode(_))), "{only:?}");
-        a.stop().await;
-        b.stop().await;
-        outer.shutdown_background();
+        stop([a, b]).await;
     });
 }
 
 #[test]
 fn a_late_agreement_of_a_node_does_not_call_a_layout_change_off() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+    with_store(async |store, _| {
         let way = Arc::new(store.another());
-        let a = node("a", &store, REGIONS).await;
-        wait_for("all regions", &[&a], is_whole).await;
+        let a = node("a", store, REGIONS).await;
+        come("all regions", &[&a], is_whole).await;
         assert!(now(&a).leads);
         let mut config = config("b");
         config.cluster.lease = Duration::from_secs(20);
         let joined =
             ClusterProcess::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
         let b = joined.await.unwrap();
-        wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
+        come("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
         // Longer than the second that it has, and than the further second after which it is too late.
         way.cut();
         let order = MapOrder::Scale { scene: "city".into(), columns: 3, rows: 1 };
@@ -254,14 +207,11 @@ fn a_late_agreement_of_a_node_does_not_call_a_layout_change_off() {
         tokio::time::sleep(Duration::from_millis(3_500)).await;
         assert_eq!(now(&a).regions, 9, "not without the other's regions");
         way.mend();
-        wait_for("three", &[&a, &b], |all| is_whole(all) && all[0].regions == 3).await;
-        a.stop().await;
-        b.stop().await;
-        outer.shutdown_background();
+        come("three", &[&a, &b], |all| is_whole(all) && all[0].regions == 3).await;
+        stop([a, b]).await;
     });
 }
 
-/// The content of the store.
 async fn view_of(store: &Embedded) -> View {
     match store.another().watch().next().await {
         Some(Ok(Event::Snapshot(view))) => view,
@@ -273,7 +223,6 @@ fn key(region: u32) -> RegionKey {
     RegionKey { scene: "city".into(), region, planes: 0 }
 }
 
-/// The newest epoch of a region in the store.
 async fn epoch_of(store: &Embedded, region: u32) -> Option<Epoch> {
     view_of(store).await.owners.get(&key(region)).map(|owner| owner.epoch)
 }
@@ -300,16 +249,14 @@ async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) 
 
 #[test]
 fn a_member_that_does_not_read_delays_a_migration_by_three_seconds_at_most() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let a = node("a", &store, REGIONS).await;
-        wait_for("all regions", &[&a], is_whole).await;
-        let b = node("b", &store, REGIONS).await;
-        wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
+    with_store(async |store, outer| {
+        let a = node("a", store, REGIONS).await;
+        come("all regions", &[&a], is_whole).await;
+        let b = node("b", store, REGIONS).await;
+        come("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
         let silent = silent();
-        let member = join_silently(&outer, &store, &silent).await;
-        wait_for("the third", &[&a, &b], |all| all.iter().all(|s| s.peers == 2)).await;
+        let member = join_silently(outer, store, &silent).await;
+        come("the third", &[&a, &b], |all| all.iter().all(|s| s.peers == 2)).await;
         let channel = a.links().region(SILENT, RegionId(0)).unwrap();
         let word = || {
             let payload = Bytes::from(vec![0; 1 << 20]);
@@ -322,18 +269,15 @@ fn a_member_that_does_not_read_delays_a_migration_by_three_seconds_at_most() {
                 .is_some_and(|at| matches!(at, RegionAddress::Here(_)))
         });
         let region = here.expect("a region of a");
-        let before = epoch_of(&store, region).await.unwrap();
+        let before = epoch_of(store, region).await.unwrap();
         a.orders().move_region(RegionId(region), "b").await.unwrap();
-        let begin = Instant::now();
-        while epoch_of(&store, region).await.is_none_or(|epoch| epoch <= before) {
-            assert!(begin.elapsed() < PATIENCE, "no node takes the region");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        wait_for("all regions", &[&a, &b], |all| all[0].here + all[1].here == 9).await;
+        tries("a node takes the region", async || {
+            epoch_of(store, region).await.filter(|epoch| *epoch > before).ok_or(())
+        })
+        .await;
+        come("all regions", &[&a, &b], |all| all[0].here + all[1].here == 9).await;
         member.leave().await.unwrap();
-        a.stop().await;
-        b.stop().await;
-        outer.shutdown_background();
+        stop([a, b]).await;
     });
 }
 
@@ -342,7 +286,7 @@ async fn joins(gateway: &ClusterProcess) -> Result<(Client, Plane), ClientError>
     // Everybody is somebody else.
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("player {}", COUNT.fetch_add(1, Ordering::Relaxed));
-    let token = Tokens::dev().mint(&name, Some(Duration::from_secs(3_600))).unwrap();
+    let token = dev_token(&name);
     let url = format!("ws://{}/", gateway.ws_addr().unwrap());
     let mut client = Client::connect(&url, &token).await?;
     let joined = client.join(join_at("city", Pos::ground(1_000, 1_000))).await?;
@@ -350,22 +294,16 @@ async fn joins(gateway: &ClusterProcess) -> Result<(Client, Plane), ClientError>
 }
 
 async fn knows(gateway: &ClusterProcess, players: [u32; 2]) {
-    let begin = Instant::now();
     let now = || [0, 1].map(|plane| gateway.directory().players(SceneId(0), Plane(plane)));
-    while now() != players {
-        assert!(begin.elapsed() < PATIENCE, "{:?}, not {players:?}", now());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    tries("players in lines", async || if now() == players { Ok(()) } else { Err(now()) }).await;
 }
 
 #[test]
 fn lines_are_filled_one_after_another_through_any_gateway() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let a = node("a", &store, REGIONS).await;
-        let (g, h) = (node("g", &store, GATEWAY).await, node("h", &store, GATEWAY).await);
-        wait_for("all regions", &[&a, &g, &h], is_whole).await;
+    with_store(async |store, _| {
+        let a = node("a", store, REGIONS).await;
+        let (g, h) = (node("g", store, GATEWAY).await, node("h", store, GATEWAY).await);
+        come("all regions", &[&a, &g, &h], is_whole).await;
         let mut all = Vec::new();
         for _ in 0..2 {
             all.push(joins(&g).await.unwrap());
@@ -383,9 +321,8 @@ fn lines_are_filled_one_after_another_through_any_gateway() {
         knows(&h, [3, 3]).await;
         for gateway in [&g, &h] {
             let refused = joins(gateway).await.map(|(_, plane)| plane);
-            let is_full =
-                |e: &ClientError| matches!(e, ClientError::Refused(r) if r.code == ErrorCode::NoRoom);
-            assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");
+            let Err(ClientError::Refused(why)) = refused else { panic!("{refused:?}") };
+            assert_eq!(why.code, ErrorCode::NoRoom, "{why:?}");
         }
         // The place of a client that leaves is free again, and so are those of a gateway that ends.
         all.remove(0).0.leave().await.unwrap();
@@ -394,8 +331,6 @@ fn lines_are_filled_one_after_another_through_any_gateway() {
         assert_eq!(all.last().unwrap().1, Plane(0));
         g.stop().await;
         knows(&h, [2, 1]).await;
-        h.stop().await;
-        a.stop().await;
-        outer.shutdown_background();
+        stop([h, a]).await;
     });
 }

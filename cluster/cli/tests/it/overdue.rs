@@ -2,9 +2,7 @@
 //! on.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use actix::System;
 use purview::scene::Epoch;
 use purview_lab::sim::store::{CheckpointFaults, Memory};
 use purview_server::config::Config;
@@ -12,16 +10,9 @@ use purview_server::gateway::Tokens;
 use purview_server::http;
 use purview_server::node::{ClusterSurvey, Roles};
 use purview_server::process::ClusterProcess;
-use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Checkpoints, Leases};
-use tokio::runtime::{Builder, Runtime};
 
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-fn runtime() -> Runtime {
-    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
-}
+use crate::common::{runtime, tries, with_store};
 
 /// Two regions; 1,200 ticks are twelve seconds.
 fn config() -> Config {
@@ -44,46 +35,43 @@ impl Console {
     }
 
     async fn metric(&self, name: &str) -> f64 {
-        let begin = Instant::now();
-        loop {
+        // A region counts from its first checkpoint.
+        tries(name, async || {
             let answer = http::get(&self.0, "/metrics").await.unwrap();
             let text = String::from_utf8_lossy(&answer.body).into_owned();
-            if let Some(line) = text.lines().find(|line| line.starts_with(name)) {
-                return line.rsplit(' ').next().unwrap().parse().unwrap();
-            }
-            // A region counts from its first checkpoint.
-            assert!(begin.elapsed() < PATIENCE, "no metric {name}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            let line = text.lines().find(|line| line.starts_with(name)).ok_or("no such metric")?;
+            Ok::<_, &str>(line.rsplit(' ').next().unwrap().parse().unwrap())
+        })
+        .await
     }
 
     async fn shows(&self, state: &str) {
-        let begin = Instant::now();
-        loop {
+        tries(state, async || {
             let states = self.states().await;
-            if states.len() == 2 && states.iter().all(|now| now == state) {
-                return;
-            }
-            assert!(begin.elapsed() < PATIENCE, "timed out: {state}: {states:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            let are_all = states.len() == 2 && states.iter().all(|now| now == state);
+            if are_all { Ok(()) } else { Err(states) }
+        })
+        .await;
     }
 }
 
 #[test]
-fn overdue_checkpoints_are_shown_until_they_are_saved() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+fn overdue_checkpoints_are_shown_and_recovery_from_one_that_is_too_old_is_counted() {
+    with_store(async |store, _| {
         let memory = Memory::new(1);
         let roles = Roles { regions: true, gateway: true };
-        let (leases, kept) = (Arc::new(store.another()), Arc::new(memory.clone()));
         let config = config();
-        let joined =
-            ClusterProcess::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime());
-        let node = joined.await.unwrap();
-        let console = Console(format!("http://{}", node.console_addr().unwrap()));
-        console.shows("runs").await;
+        let start = async || {
+            let (leases, kept) = (Arc::new(store.another()), Arc::new(memory.clone()));
+            let tokens = Tokens::dev();
+            let joined =
+                ClusterProcess::join(&config, roles, tokens, leases, Some(kept), runtime());
+            let node = joined.await.unwrap();
+            let console = Console(format!("http://{}", node.console_addr().unwrap()));
+            console.shows("runs").await;
+            (node, console)
+        };
+        let (node, console) = start().await;
         assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await < 12.0);
         memory.set_faults(CheckpointFaults { unreachable: true, ..CheckpointFaults::default() });
         console.shows("overdue").await;
@@ -91,26 +79,6 @@ fn overdue_checkpoints_are_shown_until_they_are_saved() {
         assert!(console.metric("purview_checkpoints_overdue ").await > 0.0);
         assert_eq!(node.status().borrow().here, 2, "they run");
         memory.set_faults(CheckpointFaults::default());
-        console.shows("runs").await;
-        node.stop().await;
-        outer.shutdown_background();
-    });
-}
-
-#[test]
-fn recovery_from_a_checkpoint_that_is_too_old_is_counted() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
-        let memory = Memory::new(1);
-        let roles = Roles { regions: true, gateway: true };
-        let config = config();
-        let join = || {
-            let (leases, kept) = (Arc::new(store.another()), Arc::new(memory.clone()));
-            ClusterProcess::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime())
-        };
-        let node = join().await.unwrap();
-        let console = Console(format!("http://{}", node.console_addr().unwrap()));
         console.shows("runs").await;
         assert_eq!(console.metric("purview_regions_recovered_late_total ").await, 0.0);
         node.stop().await;
@@ -120,11 +88,8 @@ fn recovery_from_a_checkpoint_that_is_too_old_is_counted() {
         let ms: u64 = std::str::from_utf8(&began.data).unwrap().parse().unwrap();
         let earlier = (ms - 60_000).to_string().into();
         store.put_if("clock", Some(began.revision), earlier).await.unwrap();
-        let node = join().await.unwrap();
-        let console = Console(format!("http://{}", node.console_addr().unwrap()));
-        console.shows("runs").await;
+        let (node, console) = start().await;
         assert!(console.metric("purview_regions_recovered_late_total ").await > 0.0);
         node.stop().await;
-        outer.shutdown_background();
     });
 }

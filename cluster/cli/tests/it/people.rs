@@ -2,44 +2,28 @@
 //! match the OpenAPI document.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, Instant};
 
-use crate::console::schema::{document, wrong_with};
-use crate::walkers::token;
 use purview::scene::{EntityId, Pos};
 use purview::wire::CloseCode;
-use purview_client::{Client, ClientError, Event, join_at};
-use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_client::{Client, ClientError, join_at};
+use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::admin::{People, Whereabouts};
-use purview_server::config::Config;
 use purview_server::http;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::common::{closed, cluster, console, members, runtime, try_for, wait_for};
+use crate::console::schema::{document, wrong_with};
+use crate::end_to_end::process::{done, purview};
+use crate::walkers::{field, token};
 
 const CLIENTS: i32 = 12;
-
-fn config() -> Config {
-    let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
-                [cluster]\nlease = \"3s\"\n\
-                [[scene]]\nteleports = \"clients\"\n\
-                name = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
-                region = [2, 2]\npatch = \"16m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n";
-    Config::parse(text).unwrap()
-}
 
 /// Runs `purview ctl ARGS` with a token in the environment.
 fn ctl(args: &[&str], console: &str, token: Option<&str>) -> (Option<i32>, String, String) {
     let console = format!("http://{console}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.env_remove("PURVIEW_CONFIG").env_remove("PURVIEW_TOKEN");
-    command.envs(token.map(|token| ("PURVIEW_TOKEN", token)));
-    let output = command.arg("ctl").args(args).args(["--console", &console]).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    let mut command = purview(&[&["ctl"], args, &["--console", &console]].concat());
+    let done = done(command.envs(token.map(|token| ("PURVIEW_TOKEN", token))));
+    (done.code, done.stdout, done.stderr)
 }
 
 /// A console and its token.
@@ -80,14 +64,10 @@ fn join_all(cluster: &LocalCluster, runtime: &Runtime) -> Vec<(EntityId, Client)
 
 /// Waits until this console lists all players, and compares each with what `/api/entity` says.
 fn check_console(runtime: &Runtime, console: (&str, &str), ids: &[EntityId]) {
-    let begin = Instant::now();
-    let people = loop {
+    let people = try_for("all players", || {
         let people: People = ask(runtime, console, "/api/players", "/api/players", 200);
-        if people.players.len() == ids.len() {
-            break people;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{people:?}");
-    };
+        if people.players.len() == ids.len() { Ok(people) } else { Err(people) }
+    });
     let listed: BTreeSet<_> = people.players.iter().map(|p| p.id).collect();
     assert_eq!(listed, ids.iter().copied().collect());
     assert_eq!((people.late.len(), people.silent.len()), (0, 0));
@@ -125,98 +105,72 @@ fn check_ctl(consoles: &[String], token: &str, first: EntityId) {
 }
 
 #[test]
-fn every_process_knows_the_positions_of_all_entities_of_the_cluster() {
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-    let parts = Parts { nodes: 2, gateways: 1 };
+fn any_process_knows_where_all_players_are_and_ends_their_sessions() {
     let place = tempfile::tempdir().unwrap();
-    let mut config = config();
-    // The first process creates the token, the others read it.
-    let token_file = place.path().join("console.token");
-    config.console.token_file = Some(token_file.clone());
-    // Without this file ctl would find the command token of the run, which may read, too.
-    config.console.command_token_file = Some(place.path().join("command.token"));
-    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
-    let token = std::fs::read_to_string(token_file).unwrap().trim().to_owned();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let clients = join_all(&cluster, &runtime);
+    let mut config = field("[cluster]\nlease = \"3s\"\n");
+    // The first process creates the tokens, the others read them.
+    let files = ["console.token", "command.token"].map(|name| place.path().join(name));
+    [config.console.token_file, config.console.command_token_file] = files.clone().map(Some);
+    let cluster = cluster(&config, 2, 2);
+    let [read, command] = files.map(|file| std::fs::read_to_string(file).unwrap());
+    let (token, runtime) = (read.trim(), runtime());
+    let mut clients = join_all(&cluster, &runtime);
     let ids: Vec<EntityId> = clients.iter().map(|(id, _)| *id).collect();
-    let members = cluster.nodes().iter().chain(cluster.gateways());
-    let consoles: Vec<String> = members.map(|m| m.ready().unwrap().console.unwrap()).collect();
+    let consoles: Vec<String> = members(&cluster).map(console).collect();
     for console in &consoles {
-        check_console(&runtime, (console, &token), &ids);
+        check_console(&runtime, (console, token), &ids);
     }
-    check_ctl(&consoles, &token, ids[0]);
+    check_ctl(&consoles, token, ids[0]);
+    // Their sessions go on meanwhile.
+    clients.iter_mut().for_each(|(_, client)| runtime.block_on(client.ping(1)).unwrap());
+    let tokens = [token, command.trim()];
+    an_operator_ends_the_sessions_of_a_subject_and_bars_it(&runtime, &cluster, tokens);
 
     // A process that does not answer is named; the others still answer.
     cluster.nodes()[1].pause();
-    let (code, stdout, _) = ctl(&["find"], &consoles[2], Some(&token));
+    let (code, stdout, _) = ctl(&["find"], &consoles[2], Some(token));
     cluster.nodes()[1].resume();
     assert_eq!(code, Some(3), "{stdout}");
     assert!(stdout.contains("node-2 does not answer"), "{stdout}");
     assert!(stdout.contains("node-1\n"), "{stdout}");
 }
 
-#[test]
-fn an_operator_ends_the_sessions_of_a_subject_and_bars_it() {
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-    let parts = Parts { nodes: 1, gateways: 2 };
-    let place = tempfile::tempdir().unwrap();
-    let mut config = config();
-    let token_file = place.path().join("command.token");
-    config.console.token_file = Some(place.path().join("console.token"));
-    config.console.command_token_file = Some(token_file.clone());
-    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
-    let token = std::fs::read_to_string(token_file).unwrap().trim().to_owned();
-    let reading = std::fs::read_to_string(place.path().join("console.token")).unwrap();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let hour = Some(Duration::from_secs(3_600));
+fn an_operator_ends_the_sessions_of_a_subject_and_bars_it(
+    runtime: &Runtime,
+    cluster: &LocalCluster,
+    [reading, command]: [&str; 2],
+) {
     let login = |subject: &str, gateway: usize| {
-        let (url, token) = (cluster.url(gateway).unwrap(), cluster.tokens().mint(subject, hour));
+        let (url, token) = (cluster.url(gateway).unwrap(), token(cluster, subject));
         runtime.block_on(async {
-            let mut client = Client::connect(&url, &token.unwrap()).await?;
+            let mut client = Client::connect(&url, &token).await?;
             client.join(join_at("field", Pos::ground(3_000, 3_000))).await?;
             Ok::<_, ClientError>(client)
         })
     };
-    let ended = |client: &mut Client| {
-        runtime.block_on(async {
-            loop {
-                match client.next().await.unwrap() {
-                    Event::Closed { code, .. } => return code,
-                    _ => continue,
-                }
-            }
-        })
-    };
     let (mut ada, mut bob) = (login("ada", 1).unwrap(), login("bob", 1).unwrap());
-    let console = cluster.gateways()[0].ready().unwrap().console.unwrap();
+    let console = console(&cluster.gateways()[0]);
     // Reading does not permit it, and the session goes on.
-    let (code, _, stderr) = ctl(&["kick", "ada"], &console, Some(reading.trim()));
+    let (code, _, stderr) = ctl(&["kick", "ada"], &console, Some(reading));
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("403") || stderr.contains("command"), "{stderr}");
-    let (code, _, stderr) = ctl(&["kick", &"x".repeat(2_000)], &console, Some(&token));
+    let (code, _, stderr) = ctl(&["kick", &"x".repeat(2_000)], &console, Some(command));
     assert_eq!(code, Some(1), "{stderr}");
     // The order is given at one gateway and ends the session at the other one.
-    let (code, stdout, stderr) = ctl(&["kick", "ada", "--for", "1h"], &console, Some(&token));
+    let (code, stdout, stderr) = ctl(&["kick", "ada", "--for", "1h"], &console, Some(command));
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
     assert!(stdout.contains("\"ada\""), "{stdout}");
-    assert_eq!(ended(&mut ada), Some(CloseCode::Kicked));
+    assert_eq!(runtime.block_on(closed(&mut ada)), Some(CloseCode::Kicked));
     for gateway in 0..2 {
-        let begin = Instant::now();
-        while !matches!(
-            login("ada", gateway),
-            Err(ClientError::Closed { code: Some(CloseCode::Kicked), .. })
-        ) {
-            assert!(begin.elapsed() < PATIENCE, "the subject is barred at every gateway");
-        }
+        wait_for("the subject is barred at every gateway", || {
+            let barred = login("ada", gateway);
+            matches!(barred, Err(ClientError::Closed { code: Some(CloseCode::Kicked), .. }))
+        });
     }
     // A bar of no time ends it; a subject that was not named has noticed nothing.
-    let (code, stdout, _) = ctl(&["kick", "ada", "--for", "0s", "--json"], &console, Some(&token));
+    let (code, stdout, _) = ctl(&["kick", "ada", "--for", "0s", "--json"], &console, Some(command));
     let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((code, &told["ordered"]), (Some(0), &true.into()));
-    let begin = Instant::now();
-    while login("ada", 1).is_err() {
-        assert!(begin.elapsed() < PATIENCE, "the bar is over");
-    }
+    wait_for("the bar is over", || login("ada", 1).is_ok());
     runtime.block_on(bob.leave()).unwrap();
 }

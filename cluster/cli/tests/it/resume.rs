@@ -4,21 +4,19 @@
 //! it, at their positions. No other client is told an enter or a leave.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use purview::scene::Pos;
-use purview::wire::client::Join;
-use purview_client::{ClientError, Event, Player, Retry, join_at};
-use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_client::{ClientError, Event, Player, Retry, join, join_at};
+use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use purview_server::storage::Whole;
 use purview_server::storage::checkpoints::postgres::Postgres;
-use tokio::runtime::Builder;
 
+use crate::common::{block_on, cluster, console, try_for, wait_for};
 use crate::ctl::{ctl, survey};
 use crate::end_to_end::persistence::{Beasts, beasts};
-use crate::walkers::{Crowd, FIELD, PATIENCE, STEP, Shared, Ticket, token, way};
+use crate::walkers::{Crowd, FIELD, STEP, Shared, Ticket, token, way};
 
 const CLIENTS: i32 = 24;
 
@@ -86,9 +84,7 @@ impl Trial {
     }
 
     fn of(config: &Config, gateways: u16) -> Trial {
-        let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-        let parts = Parts { nodes: 2, gateways };
-        let cluster = LocalCluster::start(program, config, parts, &mut |_| {}).unwrap();
+        let cluster = cluster(config, 2, gateways);
         let urls: Vec<String> = (0..gateways).map(|i| cluster.url(i.into()).unwrap()).collect();
         let crowd = Crowd::start(&cluster, CLIENTS, |ticket| {
             let mut urls = urls.clone();
@@ -122,12 +118,10 @@ impl Trial {
 
     /// Waits until every client has resumed at least once.
     fn wait_for_resumes(&self) {
-        let begin = Instant::now();
-        while !self.told().iter().all(|(resumed, _)| *resumed > 0) {
-            let first = self.crowd.wrong().into_iter().next();
-            assert!(begin.elapsed() < PATIENCE, "{:?}: {first:?}", self.told());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        try_for("all have resumed", || match self.told() {
+            told if told.iter().all(|(resumed, _)| *resumed > 0) => Ok(()),
+            told => Err((told, self.crowd.wrong().into_iter().next())),
+        });
     }
 }
 
@@ -186,69 +180,55 @@ fn a_cold_start_restores_the_positions_of_players() {
 }
 
 #[test]
-fn a_cold_start_with_an_empty_etcd_restores_the_positions_of_players() {
+fn a_cold_start_with_an_empty_etcd_restores_the_layout_and_the_positions_of_players() {
     cold_start(true);
 }
 
 /// The layouts that PostgreSQL stores: scene and version of the change.
 fn kept_layouts(cluster: &mut LocalCluster, name: &str) -> Vec<(String, u64)> {
     let url = cluster.postgres().url();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let store = Postgres::connect(&url, name).await.unwrap();
         let layouts = store.layouts().await.unwrap();
         layouts.into_iter().map(|layout| (layout.scene, layout.change)).collect()
     })
 }
 
-#[test]
-fn a_changed_layout_survives_the_loss_of_all_data_in_etcd() {
-    let mut config = config();
-    config.console.listen = Some(([127, 0, 0, 1], 0).into());
-    let mut trial = Trial::of(&config, 1);
-    trial.crowd.walk(1);
+/// Changes the layout, which is stored.
+fn change_layout(trial: &mut Trial, config: &Config) {
     let scale = ["layout", "field", "--regions", "3x1"];
     assert_eq!(ctl(&trial.cluster.gateways()[0], &scale)["done"], true);
     trial.crowd.stop_and_check("with three regions");
-    let before = survey(&trial.cluster.gateways()[0]).maps.remove(0);
-    assert_eq!((before.version, before.regions), (2, 3));
-    let begin = Instant::now();
-    while kept_layouts(&mut trial.cluster, &config.cluster.name).is_empty() {
-        assert!(begin.elapsed() < PATIENCE, "the layout is not stored");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    // Until checkpoints of the new layout are stored.
-    trial.crowd.walk(3);
-    trial.restart_all(true);
-    trial.wait_for_resumes();
-    trial.crowd.stop_and_check("after the cold start");
-    let after = survey(&trial.cluster.gateways()[0]).maps.remove(0);
+    let map = survey(&trial.cluster.gateways()[0]).maps.remove(0);
+    assert_eq!((map.version, map.regions), (2, 3));
+    wait_for("the layout is stored", || {
+        !kept_layouts(&mut trial.cluster, &config.cluster.name).is_empty()
+    });
+}
+
+/// A changed layout survives the loss of all data in etcd.
+fn assert_changed_layout(trial: &Trial) {
+    let gateway = &trial.cluster.gateways()[0];
+    let after = survey(gateway).maps.remove(0);
     assert_eq!((after.version, after.regions), (2, 3), "the configuration has six");
     // The layout can change again, and no region id is used twice.
-    let region = survey(&trial.cluster.gateways()[0]).regions.remove(0).region;
-    let split = ctl(&trial.cluster.gateways()[0], &["split", &format!("R{region}")]);
-    assert_eq!(split["done"], true);
+    let region = survey(gateway).regions.remove(0).region;
+    assert_eq!(ctl(gateway, &["split", &format!("R{region}")])["done"], true);
     trial.crowd.stop_and_check("with four regions");
 }
 
 /// The NPCs on the running nodes, once all are listed: an NPC in a handoff is in no region.
 fn npcs(cluster: &LocalCluster) -> Beasts {
-    let begin = Instant::now();
-    loop {
+    try_for("NPCs", || {
         let mut all = Beasts::new();
         for node in cluster.nodes().iter().filter(|node| node.ended().is_none()) {
-            let console =
-                node.ready().and_then(|ready| ready.console).expect("the node has a console");
-            for (kind, of) in beasts(&console.to_string(), "field") {
+            for (kind, of) in beasts(&console(node), "field") {
                 all.entry(kind).or_default().extend(of);
             }
         }
-        if all.len() == 4 && all.values().all(|of| of.len() >= 12) {
-            return all;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{all:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        let are_there = all.len() == 4 && all.values().all(|of| of.len() >= 12);
+        if are_there { Ok(all) } else { Err(all) }
+    })
 }
 
 /// The same NPCs exist, each within walking distance of its position before, or at it.
@@ -272,6 +252,9 @@ fn cold_start(etcd_loses_data: bool) {
     config.console.listen = Some(([127, 0, 0, 1], 0).into());
     let mut trial = Trial::of(&config, 1);
     trial.crowd.walk(2);
+    if etcd_loses_data {
+        change_layout(&mut trial, &config);
+    }
     trial.crowd.stop_and_check("before the cold start");
     // Until checkpoints and last positions are stored.
     trial.crowd.walk(3);
@@ -284,20 +267,21 @@ fn cold_start(etcd_loses_data: bool) {
     trial.crowd.stop_and_check("after the cold start");
     assert_same_npcs(&lived, &npcs(&trial.cluster), began.elapsed());
     // A client that has only its name joins at its last position.
-    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         for i in [0, 5, CLIENTS as usize - 1] {
             let token = token(&trial.cluster, &format!("walker {i}"));
-            let join = Join { pos: None, ..join_at("field", Pos::default()) };
             let (mut player, joined) =
-                Player::join(&urls, &token, join, Retry::default()).await.unwrap();
+                Player::join(&urls, &token, join("field"), Retry::default()).await.unwrap();
             assert_eq!(joined.pos, placed[i], "walker {i}");
             player.leave().await.unwrap();
         }
         let token = token(&trial.cluster, "newcomer");
-        let join = Join { pos: None, ..join_at("field", Pos::default()) };
-        let (_, joined) = Player::join(&urls, &token, join, Retry::default()).await.unwrap();
+        let (_, joined) =
+            Player::join(&urls, &token, join("field"), Retry::default()).await.unwrap();
         let spec = &config.scenes[0].spec;
         assert_eq!((joined.pos.x, joined.pos.z), (spec.spawn_x_cm, spec.spawn_z_cm));
     });
+    if etcd_loses_data {
+        assert_changed_layout(&trial);
+    }
 }

@@ -1,8 +1,8 @@
 //! Passwords of a real etcd and a real PostgreSQL: they are in files, and no output of the program contains them.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use purview::scene::Epoch;
 use purview_server::launch::{EtcdServer, PostgresServer};
@@ -12,26 +12,22 @@ use purview_server::storage::password::Password;
 use purview_server::storage::{Claim, LeaseError, Leases, NodeInfo, Put};
 use serde_json::json;
 
+use crate::common::{block_on, runtime, wait_for};
+use crate::end_to_end::process::{self, purview};
 use crate::engine::bench::{node, region};
 use crate::etcd_admin::{bytes, order};
-
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Longer than a restart of etcd takes.
 const LEASE: Duration = Duration::from_secs(4);
 
-/// The password of the user at etcd.
 const ETCD: &str = "the password at etcd, a long one: 42% & '#?";
 
-/// A wrong password.
 const WRONG: &str = "a-wrong-password-of-nobody";
 
 /// An etcd with a user that may do what a cluster does, below `purview/` alone.
 fn etcd(dir: Option<&Path>) -> EtcdServer {
     let server = EtcdServer::start(dir).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let auth = async |path: &str, body| {
             order(&server.url(), &format!("auth/{path}"), body).await;
         };
@@ -102,15 +98,9 @@ impl SecretPlace {
     }
 }
 
-fn purview() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.env_remove("PURVIEW_CONFIG").stdin(Stdio::null());
-    command
-}
-
-fn text(output: &Output) -> String {
-    let (out, err) = (&output.stdout, &output.stderr);
-    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+fn done(command: &mut Command) -> (Option<i32>, String) {
+    let done = process::done(command);
+    (done.code, done.stdout + &done.stderr)
 }
 
 #[test]
@@ -128,35 +118,28 @@ fn a_node_logs_in_with_passwords_from_files_and_prints_none_of_them() {
     };
     let config = place.config(right, &place.postgres.password_file());
     for command in [&["check", "--print"][..], &["check"], &["check", "--json"]] {
-        let output = purview().args(command).arg(&config).output().unwrap();
-        assert!(output.status.success(), "{}", text(&output));
-        silent(&text(&output));
+        let (code, said) = done(purview(command).arg(&config));
+        assert_eq!(code, Some(0), "{said}");
+        silent(&said);
     }
     let out = std::fs::File::create(&log).unwrap();
-    let mut node = purview();
-    node.args(["node", "--config"]).arg(&config).stdout(out.try_clone().unwrap()).stderr(out);
+    let mut node = purview(&["node", "--config"]);
+    node.arg(&config).stdout(out.try_clone().unwrap()).stderr(out);
     let mut node = node.spawn().unwrap();
-    let begin = Instant::now();
-    let said = loop {
-        let said = std::fs::read_to_string(&log).unwrap();
-        let up = said.contains("a region runs here");
-        let over = node.try_wait().unwrap().is_some() || begin.elapsed() > PATIENCE;
-        if up || over {
-            node.kill().unwrap();
-            node.wait().unwrap();
-            assert!(up, "{said}");
-            break said;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    silent(&said);
+    let said = || std::fs::read_to_string(&log).unwrap();
+    wait_for("a region", || {
+        said().contains("a region runs here") || node.try_wait().unwrap().is_some()
+    });
+    node.kill().unwrap();
+    node.wait().unwrap();
+    assert!(said().contains("a region runs here"), "{}", said());
+    silent(&said());
     // With a wrong password neither store admits it, and the error names the store.
     let own = place.postgres.password_file();
     for (etcd, postgres, refuses) in [(wrong, &own, "etcd"), (right, wrong, "PostgreSQL")] {
         let config = place.config(etcd, postgres);
-        let output = purview().args(["node", "--config"]).arg(&config).output().unwrap();
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let (code, said) = done(purview(&["node", "--config"]).arg(&config));
+        assert_eq!(code, Some(1), "{said}");
         assert!(
             said.contains("error: ") && said.contains(refuses) && said.contains("refuses to"),
             "{refuses}: {said}"
@@ -180,21 +163,20 @@ fn a_password_in_the_configuration_is_refused_and_not_repeated() {
         let set = format!("cluster.{key}={value}");
         let env = format!("PURVIEW_CLUSTER__{}", key.to_uppercase());
         let said = [
-            purview().arg("check").arg(&file).output().unwrap(),
-            purview().args(["check", "--print"]).arg(&file).output().unwrap(),
-            purview().args(["check", "--print", "--set", &set]).output().unwrap(),
-            purview().args(["check", "--print"]).env(&env, &value).output().unwrap(),
-            purview().args(["node", "--set", &set]).output().unwrap(),
+            done(purview(&["check"]).arg(&file)),
+            done(purview(&["check", "--print"]).arg(&file)),
+            done(&mut purview(&["check", "--print", "--set", &set])),
+            done(purview(&["check", "--print"]).env(&env, &value)),
+            done(&mut purview(&["node", "--set", &set])),
         ];
-        for output in said {
-            let told = text(&output);
-            assert_eq!(output.status.code(), Some(1), "{told}");
+        for (code, told) in said {
+            assert_eq!(code, Some(1), "{told}");
             assert!(told.contains(names) && !told.contains(WRONG), "{told}");
         }
     }
     for half in ["etcd_user = \"u\"", "etcd_password_file = \"f\""] {
         std::fs::write(&file, format!("[cluster]\n{half}\n")).unwrap();
-        let told = text(&purview().arg("check").arg(&file).output().unwrap());
+        let (_, told) = done(purview(&["check"]).arg(&file));
         assert!(told.contains("together"), "{told}");
     }
 }
@@ -212,7 +194,7 @@ fn the_user_of_gateways_has_a_membership_and_can_write_no_lease_of_a_region() {
         options
     };
     let refuses = |error: &LeaseError| matches!(error, LeaseError::Refused { .. });
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     runtime.block_on(async {
         let founds = Etcd::connect(options("purview_gateway")).await;
         assert!(founds.is_err_and(|e| refuses(&e)), "a gateway founds no cluster");
@@ -259,7 +241,7 @@ fn a_lease_outlives_a_restart_of_an_etcd_that_forgets_its_tokens() {
     let password = Password::read("cluster.etcd_password_file", &file).unwrap();
     let mut options = EtcdOptions::new(vec![server.url()], "test");
     options.user = Some(("purview".into(), password));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     let (store, member) = runtime.block_on(async {
         let store = Etcd::connect(options).await.unwrap();
         let member = store.join(node("a"), LEASE).await.unwrap();

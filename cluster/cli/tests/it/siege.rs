@@ -36,7 +36,6 @@ enum Written {
     InPython,
 }
 
-/// A server with the game, and who may play.
 struct Game {
     server: Background,
     tokens: Tokens,
@@ -97,7 +96,6 @@ impl Game {
     }
 }
 
-/// Waits until something holds.
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let come = async {
         while !holds().await {

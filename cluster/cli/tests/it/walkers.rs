@@ -14,14 +14,14 @@ use purview::wire::Frame;
 use purview::wire::client::Joined;
 use purview_client::View;
 use purview_lab::testbed::local_cluster::LocalCluster;
-use tokio::runtime::{Builder, Runtime};
+use purview_server::config::Config;
+use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+
+use crate::common::{ANY_PORTS, HOUR, runtime, try_for};
 
 /// Between two moves of a client.
 pub const STEP: Duration = Duration::from_millis(100);
-
-/// How long a test waits for a state that must come. A test that waits so long fails.
-pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The enter radius, centimetres. No two walkers stand at a distance between this and the leave radius.
 const ENTER_CM: i64 = 4_000;
@@ -32,6 +32,11 @@ pub const FIELD: &str = "[[scene]]\nteleports = \"clients\"\n\
                          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
                          leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
                          rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
+
+/// The configuration of a cluster with this scene, with further sections.
+pub fn field(more: &str) -> Config {
+    Config::parse(&format!("{ANY_PORTS}{more}{FIELD}")).unwrap()
+}
 
 /// A position on the way of walker `i`: twelve walkers in a row start at `first_cm`, each walks `length_cm` east and
 /// back.
@@ -144,7 +149,7 @@ impl Ticket {
 
 /// A token for a player of this cluster.
 pub fn token(cluster: &LocalCluster, name: &str) -> String {
-    cluster.tokens().mint(name, Some(Duration::from_secs(3_600))).unwrap()
+    cluster.tokens().mint(name, Some(HOUR)).unwrap()
 }
 
 /// All clients of a test, and the thread that runs them.
@@ -161,7 +166,7 @@ impl Crowd {
     where
         F: Future<Output = (Shared, String)> + Send + 'static,
     {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = runtime();
         let (walks, began) = (Arc::new(AtomicBool::new(true)), Instant::now());
         let joined = (0..count).map(|i| {
             let (tell, told) = oneshot::channel();
@@ -192,13 +197,12 @@ impl Crowd {
     /// Stops all clients and waits until nothing is wrong.
     pub fn stop_and_check(&self, when: &str) {
         self.walks.store(false, Ordering::Relaxed);
-        let begin = Instant::now();
-        loop {
-            std::thread::sleep(Duration::from_millis(100));
+        try_for(when, || {
+            std::thread::sleep(STEP);
             let wrong = self.wrong();
-            let Some(first) = wrong.first() else { break };
-            assert!(begin.elapsed() < PATIENCE, "{when}: {} wrong: {first}", wrong.len());
-        }
+            let Some(first) = wrong.first() else { return Ok(()) };
+            Err(format!("{} wrong: {first}", wrong.len()))
+        });
     }
 
     /// Stops all clients, waits until nothing is wrong, and lets them walk on.

@@ -18,6 +18,12 @@ fn json(text: impl Into<Vec<u8>>) -> String {
     MemoryFiles::of("a.tmj", text).wrong(&map("a.tmj"), 4, 4)
 }
 
+/// A map in both forms is wrong in the same way.
+fn assert_wrong(text: String, json_text: String, told: &str) {
+    assert_eq!(xml(text), format!("a.tmx: {told}"));
+    assert_eq!(json(json_text), format!("a.tmj: {told}"));
+}
+
 fn blocked(packing: Packing, tiles: &[u32]) -> String {
     layer("blocked", 4, packing, tiles)
 }
@@ -98,10 +104,9 @@ fn a_map_of_another_size_than_the_scene_is_an_error() {
     let huge = good().replace("width=\"4\"", "width=\"4000000000\"");
     assert_eq!(xml(huge), "a.tmx: is 4000000000 x 4 tiles; the scene is 4 x 4 tiles of 100 cm");
     let wide = layer("blocked", 8, Packing::Csv, &[1; 16]);
+    let json_wide = json_layer("blocked", 8, Packing::Csv, &[1; 16]);
     let told = "layer \"blocked\" is 8 x 2 tiles and its map 4 x 4";
-    assert_eq!(xml(tmx(4, 4, &wide)), format!("a.tmx: {told}"));
-    let wide = json_layer("blocked", 8, Packing::Csv, &[1; 16]);
-    assert_eq!(json(tmj(4, 4, &[wide], "")), format!("a.tmj: {told}"));
+    assert_wrong(tmx(4, 4, &wide), tmj(4, 4, &[json_wide], ""), told);
 }
 
 #[test]
@@ -132,9 +137,9 @@ fn truncated_files_and_files_that_are_no_maps_are_errors() {
 
 #[test]
 fn maps_without_square_tiles_are_errors() {
-    let told = ": is hexagonal; a map must be orthogonal or isometric";
-    assert_eq!(xml(good().replace("orthogonal", "hexagonal")), format!("a.tmx{told}"));
-    assert_eq!(json(good_json().replace("orthogonal", "hexagonal")), format!("a.tmj{told}"));
+    let hexagonal = |text: String| text.replace("orthogonal", "hexagonal");
+    let told = "is hexagonal; a map must be orthogonal or isometric";
+    assert_wrong(hexagonal(good()), hexagonal(good_json()), told);
 }
 
 #[test]
@@ -170,17 +175,15 @@ fn layers_with_too_few_or_too_many_tiles_are_errors() {
             }
             let short = blocked(packing, &vec![1; tiles])
                 .replace(&format!("height=\"{}\"", tiles / 4), "height=\"4\"");
-            let told = xml(tmx(4, 4, &short));
-            let all = match (packing, tiles) {
+            let told = match (packing, tiles) {
                 (Packing::Csv, _) => format!("{tiles} tiles where there must be 16"),
                 (_, 17) => "more tiles than the 16 that there must be, or a part of one".into(),
                 _ => format!("{} tiles where there must be 16", found.unwrap_or(0)),
             };
-            assert_eq!(told, format!("a.tmx: layer \"blocked\": {all}"), "{packing:?}");
-            let short = json_layer("blocked", 4, packing, &vec![1; tiles])
+            let json_short = json_layer("blocked", 4, packing, &vec![1; tiles])
                 .replace(&format!("\"height\": {}", tiles / 4), "\"height\": 4");
-            let told = json(tmj(4, 4, &[short], ""));
-            assert_eq!(told, format!("a.tmj: layer \"blocked\": {all}"), "{packing:?}");
+            let told = format!("layer \"blocked\": {told}");
+            assert_wrong(tmx(4, 4, &short), tmj(4, 4, &[json_short], ""), &told);
         }
     }
     let none = " <layer id=\"1\" name=\"blocked\" width=\"4\" height=\"4\"><data encoding=\"csv\"/></layer>";
@@ -368,8 +371,9 @@ fn infinite_maps_beyond_the_scene_are_errors() {
         let tiles = vec![0; width as usize];
         let pieces: [Piece<'_>; 1] = [(x, 0, width, &tiles)];
         let told = format!("layer \"blocked\": a chunk at ({x}, 0) of {width} x 1 tiles is none");
-        assert_eq!(xml(infinite_tmx("blocked", Packing::Csv, &pieces)), format!("a.tmx: {told}"));
-        assert_eq!(json(infinite_tmj("blocked", Packing::Csv, &pieces)), format!("a.tmj: {told}"));
+        let maps = [infinite_tmx, infinite_tmj].map(|map| map("blocked", Packing::Csv, &pieces));
+        let [text, json_text] = maps;
+        assert_wrong(text, json_text, &told);
     }
 }
 

@@ -1,6 +1,5 @@
 //! `purview ctl balance`: what the balancer knows, decides and refuses, and what operators want of it.
 
-use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -15,11 +14,19 @@ use purview_server::node::balancer::{BalanceSurvey, RecordLine, ReservationLine}
 #[derive(Debug, Clone, Subcommand)]
 pub enum BalanceCommand {
     /// Print the loads of nodes and regions, and what was decided lately.
-    Status(BalanceStatusArgs),
+    #[command(after_help = "Example:\n  purview ctl balance status\n\n\
+        Shares are of a node's capacity, or of a tick. `explained` says that an action was decided and not done, since \
+        cluster.balance is \"explain\".\n\n\
+        Exit codes: 0 told, 1 failed (no answer, or no leader tells of balancing), 2 invalid command line.")]
+    Status(AskArgs),
     /// Explain why something is done, or nothing: with figures and the best candidates.
     Explain(ExplainArgs),
     /// Print what is ordered and not done, and what would be decided now if loads stay as they are.
-    Plan(PlanArgs),
+    #[command(after_help = "Example:\n  purview ctl balance plan\n\n\
+        `ordered` is under way or comes next. `next` would be decided now if loads had lasted for long enough and nothing \
+        had moved lately; it is done only where cluster.balance is \"on\".\n\n\
+        Exit codes: 0 told, 1 failed (no answer, or no leader tells of balancing), 2 invalid command line.")]
+    Plan(AskArgs),
     /// Balance nothing for a while.
     Pause(PauseArgs),
     /// Move a region to a node and keep it there.
@@ -28,18 +35,6 @@ pub enum BalanceCommand {
     Unpin(UnpinArgs),
     /// Give ground of a scene nodes of its own for a while.
     Reserve(ReserveArgs),
-}
-
-/// `purview ctl balance status`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  purview ctl balance status\n\n\
-    Shares are of a node's capacity, or of a tick. `explained` says that an action was decided and not done, since \
-    cluster.balance is \"explain\".\n\n\
-    Exit codes: 0 told, 1 failed (no answer, or no leader tells of balancing), 2 invalid command line.")]
-pub struct BalanceStatusArgs {
-    /// Server and output.
-    #[command(flatten)]
-    pub how: AskArgs,
 }
 
 /// `purview ctl balance explain`.
@@ -54,18 +49,6 @@ pub struct ExplainArgs {
     /// Only records that name this region, for example R4.
     #[arg(value_parser = region)]
     pub region: Option<u32>,
-    /// Server and output.
-    #[command(flatten)]
-    pub how: AskArgs,
-}
-
-/// `purview ctl balance plan`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:\n  purview ctl balance plan\n\n\
-    `ordered` is under way or comes next. `next` would be decided now if loads had lasted for long enough and nothing \
-    had moved lately; it is done only where cluster.balance is \"on\".\n\n\
-    Exit codes: 0 told, 1 failed (no answer, or no leader tells of balancing), 2 invalid command line.")]
-pub struct PlanArgs {
     /// Server and output.
     #[command(flatten)]
     pub how: AskArgs,
@@ -166,15 +149,14 @@ pub struct AskArgs {
 impl AskArgs {
     /// Prints an answer, or what it says in words.
     fn print(&self, told: &ApiAnswer, text: &str) -> anyhow::Result<u8> {
-        let mut out = std::io::stdout().lock();
-        match self.json {
-            true => {
-                out.write_all(&told.body)?;
-                writeln!(out)?;
-            }
-            false => out.write_all(text.as_bytes())?,
-        }
+        told.print(self.json, text)?;
         Ok(0)
+    }
+
+    /// Asks for what the balancer knows, and prints it.
+    async fn ask(&self, text: impl FnOnce(&BalanceSurvey) -> String) -> anyhow::Result<u8> {
+        let told = self.console.get("/api/balance").await?;
+        self.print(&told, &text(&told.read()?))
     }
 
     async fn order(
@@ -192,18 +174,11 @@ impl AskArgs {
 /// Runs a subcommand.
 pub(super) async fn run(command: &BalanceCommand) -> anyhow::Result<u8> {
     match command {
-        BalanceCommand::Status(args) => {
-            let told = args.how.console.get("/api/balance").await?;
-            args.how.print(&told, &status(&told.read()?))
-        }
+        BalanceCommand::Status(how) => how.ask(status).await,
         BalanceCommand::Explain(args) => {
-            let told = args.how.console.get("/api/balance").await?;
-            args.how.print(&told, &explained(&told.read()?, args.region))
+            args.how.ask(|survey| explained(survey, args.region)).await
         }
-        BalanceCommand::Plan(args) => {
-            let told = args.how.console.get("/api/balance").await?;
-            args.how.print(&told, &planned(&told.read()?))
-        }
+        BalanceCommand::Plan(how) => how.ask(planned).await,
         BalanceCommand::Reserve(args) => reserve(args).await,
         BalanceCommand::Pause(args) => {
             let for_ms = u64::try_from(args.time.as_millis()).unwrap_or(u64::MAX);

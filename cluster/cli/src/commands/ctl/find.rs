@@ -1,7 +1,5 @@
 //! `purview ctl find`: positions of entities in the whole cluster.
 
-use std::io::Write;
-
 use clap::Args;
 
 use super::ConsoleArgs;
@@ -43,14 +41,7 @@ pub(super) async fn find(args: &FindArgs) -> anyhow::Result<u8> {
 async fn players(args: &FindArgs) -> anyhow::Result<u8> {
     let told = args.console.get("/api/players").await?;
     let people: People = told.read()?;
-    let mut out = std::io::stdout().lock();
-    match args.json {
-        true => {
-            out.write_all(&told.body)?;
-            writeln!(out)?;
-        }
-        false => out.write_all(text(&people).as_bytes())?,
-    }
+    told.print(args.json, &text(&people))?;
     let whole = people.late.is_empty() && people.silent.is_empty();
     Ok(if whole { 0 } else { NOT_WHOLE })
 }
@@ -59,14 +50,7 @@ async fn players(args: &FindArgs) -> anyhow::Result<u8> {
 async fn entity(id: u64, args: &FindArgs) -> anyhow::Result<u8> {
     let told = args.console.get(&format!("/api/entity/{id}")).await?;
     let there: Whereabouts = told.read()?;
-    let mut out = std::io::stdout().lock();
-    match args.json {
-        true => {
-            out.write_all(&told.body)?;
-            writeln!(out)?;
-        }
-        false => out.write_all(format!("{HEAD}{}{}", line(&there), state(&there)).as_bytes())?,
-    }
+    told.print(args.json, &format!("{HEAD}{}{}", line(&there), state(&there)))?;
     Ok(0)
 }
 
@@ -111,27 +95,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn an_entity_is_printed_with_its_facing_and_its_properties() {
-        let hp = PropertyShape { id: 1, name: "hp".into(), version: 12, value: 250.into() };
-        let there = Whereabouts {
-            id: EntityId(17),
-            kind: "player".into(),
-            node: "node-2".into(),
-            scene: "city".into(),
-            region: RegionId(3),
-            plane: Some(Plane(0)),
-            pos: Pos::ground(0, 0),
-            facing: Facing::SOUTH,
-            properties: vec![hp],
-        };
-        let want = "faces 90.0 degrees clockwise from east\nproperty 1 hp = 250 (version 12)\n";
-        assert_eq!(state(&there), want);
-    }
-
-    #[test]
-    fn players_and_silent_nodes_are_printed_in_lines() {
-        let there = Whereabouts {
+    fn player() -> Whereabouts {
+        Whereabouts {
             id: EntityId(17),
             kind: "player".into(),
             node: "node-2".into(),
@@ -141,7 +106,20 @@ mod tests {
             pos: Pos { x: 1_250, y: 0, z: -5 },
             facing: Facing::SOUTH,
             properties: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_entity_is_printed_with_its_facing_and_its_properties() {
+        let hp = PropertyShape { id: 1, name: "hp".into(), version: 12, value: 250.into() };
+        let there = Whereabouts { properties: vec![hp], ..player() };
+        let want = "faces 90.0 degrees clockwise from east\nproperty 1 hp = 250 (version 12)\n";
+        assert_eq!(state(&there), want);
+    }
+
+    #[test]
+    fn players_and_silent_nodes_are_printed_in_lines() {
+        let there = player();
         let nowhere = Whereabouts { id: EntityId(18), plane: None, ..there.clone() };
         let players = vec![there, nowhere];
         let people = People { players, late: vec![RegionId(4)], silent: vec!["node-1".into()] };

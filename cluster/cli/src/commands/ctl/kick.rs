@@ -1,6 +1,5 @@
 //! `purview ctl kick`: ends the sessions of a subject in the whole cluster.
 
-use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
@@ -39,13 +38,6 @@ pub(super) async fn kick(args: &KickArgs) -> anyhow::Result<u8> {
     let order = KickOrder { subject: args.subject.clone(), for_ms };
     let told = args.console.post("/api/kick", &order).await?;
     let _: Ordered = told.read()?;
-    let mut out = std::io::stdout().lock();
-    match args.json {
-        true => {
-            out.write_all(&told.body)?;
-            writeln!(out)?;
-        }
-        false => writeln!(out, "the sessions of {:?} are ended", args.subject)?,
-    }
+    told.print(args.json, &format!("the sessions of {:?} are ended\n", args.subject))?;
     Ok(0)
 }

@@ -12,6 +12,7 @@ mod status;
 mod why;
 mod workers;
 
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -269,6 +270,16 @@ impl ApiAnswer {
         let ApiAnswer { url, status, body } = self;
         let strange = |_| CtlError::Stranger { url: url.clone(), status: *status };
         serde_json::from_slice(body).map_err(strange)
+    }
+
+    /// Prints the JSON as received, or what it says in words.
+    fn print(&self, json: bool, text: &str) -> std::io::Result<()> {
+        let mut out = std::io::stdout().lock();
+        if !json {
+            return out.write_all(text.as_bytes());
+        }
+        out.write_all(&self.body)?;
+        writeln!(out)
     }
 }
 

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde::Serialize;
 
 use super::ConsoleArgs;
 use purview_server::admin::orders::{DrainOrder, MoveCommand, Ordered};
@@ -69,12 +68,6 @@ pub(super) fn region(text: &str) -> Result<u32, String> {
     number.parse().map_err(|_| format!("{text:?} is not a region: expected a number such as R4"))
 }
 
-#[derive(Debug, Serialize)]
-struct Outcome {
-    done: bool,
-    seconds: f64,
-}
-
 /// Migrates a region.
 pub(super) async fn move_region(args: &MoveArgs) -> anyhow::Result<u8> {
     let order = MoveCommand { region: args.region, node: args.node.clone() };
@@ -128,7 +121,7 @@ impl HowArgs {
         let mut out = std::io::stdout().lock();
         let seconds = begin.elapsed().as_secs_f64();
         match self.json {
-            true => writeln!(out, "{}", serde_json::to_string(&Outcome { done, seconds })?)?,
+            true => writeln!(out, "{}", serde_json::json!({ "done": done, "seconds": seconds }))?,
             false if done => writeln!(out, "done in {seconds:.1} s")?,
             false => writeln!(out, "not done after {seconds:.1} s; the cluster continues")?,
         }

@@ -1,7 +1,5 @@
 //! `purview ctl status`: the state of the cluster, as one of its processes knows it.
 
-use std::io::Write;
-
 use clap::{Args, ValueEnum};
 
 use super::ConsoleArgs;
@@ -52,14 +50,7 @@ pub(super) async fn run(args: &StatusArgs) -> anyhow::Result<u8> {
     }
     let told = args.console.get("/api/cluster").await?;
     let survey: ClusterSurvey = told.read()?;
-    let mut out = std::io::stdout().lock();
-    match args.json {
-        true => {
-            out.write_all(&told.body)?;
-            writeln!(out)?;
-        }
-        false => out.write_all(text(args.part, &survey).as_bytes())?,
-    }
+    told.print(args.json, &text(args.part, &survey))?;
     let whole = survey.regions_all > 0 && survey.regions_located == survey.regions_all;
     Ok(if whole { 0 } else { NOT_WHOLE })
 }

@@ -1,7 +1,5 @@
 //! `purview ctl why`: explains why two players see each other, or why not.
 
-use std::io::Write;
-
 use clap::Args;
 use serde::Deserialize;
 
@@ -46,12 +44,7 @@ pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     let WhyArgs { a, b, console, json } = args;
     let told = console.get(&format!("/api/why?a={a}&b={b}")).await?;
     let Answer { seen, sentences } = told.read()?;
-    let mut out = std::io::stdout().lock();
-    if *json {
-        out.write_all(&told.body)?;
-        writeln!(out)?;
-    } else {
-        sentences.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))?;
-    }
+    let lines: String = sentences.iter().map(|sentence| format!("{sentence}\n")).collect();
+    told.print(*json, &lines)?;
     Ok(if seen { 0 } else { NOT_SEEN })
 }

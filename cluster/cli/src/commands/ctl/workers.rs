@@ -1,7 +1,5 @@
 //! `purview ctl status workers`: the logic workers that a process knows.
 
-use std::io::Write;
-
 use super::ConsoleArgs;
 use purview_server::admin::{WorkerShape, WorkersShape};
 
@@ -12,14 +10,7 @@ const NOT_WHOLE: u8 = 3;
 pub(super) async fn workers(console: &ConsoleArgs, json: bool) -> anyhow::Result<u8> {
     let told = console.get("/api/workers").await?;
     let all: WorkersShape = told.read()?;
-    let mut out = std::io::stdout().lock();
-    match json {
-        true => {
-            out.write_all(&told.body)?;
-            writeln!(out)?;
-        }
-        false => out.write_all(text(&all).as_bytes())?,
-    }
+    told.print(json, &text(&all))?;
     let in_time = |worker: &WorkerShape| !worker.status.late;
     Ok(if all.workers.iter().all(in_time) { 0 } else { NOT_WHOLE })
 }

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use super::world::{BELOW, FakeWorld, MEADOW, NPC, PLAYERS, SAILOR, SITTER, WALKER};
 use super::{ANY_PORT, get, get_until, get_until_so, request, request_bytes, stop};
 
-/// A process without regions.
 fn empty_state() -> ConsoleState {
     ConsoleState {
         directory: Arc::new(Directory::new(Vec::new())),

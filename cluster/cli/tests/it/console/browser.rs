@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fantoccini::actions::{
-    Actions, InputSource, KeyAction, KeyActions, MouseActions, PointerAction, TouchActions,
+    Actions, InputSource, KeyAction, KeyActions, MOUSE_BUTTON_LEFT, MouseActions, PointerAction,
+    TouchActions,
 };
 use fantoccini::error::NewSessionError;
 use fantoccini::key::Key;
@@ -37,6 +38,14 @@ pub enum Screen {
 
 /// A position on the page, pixels from its left and top.
 pub type PagePoint = (f64, f64);
+
+const DOWN: PointerAction = PointerAction::Down { button: MOUSE_BUTTON_LEFT };
+const UP: PointerAction = PointerAction::Up { button: MOUSE_BUTTON_LEFT };
+
+/// Moves the pointer for so long.
+fn go((x, y): PagePoint, time: Duration) -> PointerAction {
+    PointerAction::MoveTo { duration: Some(time), x, y }
+}
 
 /// A page under test.
 pub struct Page {
@@ -233,6 +242,12 @@ impl Page {
         panic!("{url} is not loaded after {ATTEMPTS} attempts: {last:?}");
     }
 
+    /// Loads the page anew, which forgets everything.
+    pub async fn reload(&self) {
+        let url = self.client.current_url().await.unwrap();
+        self.open(url.as_str()).await;
+    }
+
     /// The value of a JavaScript expression.
     pub async fn eval(&self, expression: &str) -> Value {
         self.client.execute(&format!("return ({expression})"), Vec::new()).await.unwrap()
@@ -254,8 +269,7 @@ impl Page {
     pub async fn press(&self, x: f64, y: f64) {
         let (x, y) = (x.round(), y.round());
         let go = PointerAction::MoveTo { duration: None, x, y };
-        let down = PointerAction::Down { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
-        let up = PointerAction::Up { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
+        let (down, up) = (DOWN, UP);
         match self.screen {
             Screen::Desktop => {
                 let mouse = MouseActions::new("mouse".into()).then(go).then(down).then(up);
@@ -271,14 +285,7 @@ impl Page {
     /// Drags from position to position: with the mouse, or with one finger for each pair.
     pub async fn drag(&self, paths: &[(PagePoint, PagePoint)]) {
         let steps = |(from, to): (PagePoint, PagePoint)| {
-            let go = |(x, y), ms| PointerAction::MoveTo {
-                duration: Some(Duration::from_millis(ms)),
-                x,
-                y,
-            };
-            let down = PointerAction::Down { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
-            let up = PointerAction::Up { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
-            [go(from, 0), down, go(to, 100), up]
+            [go(from, Duration::ZERO), DOWN, go(to, Duration::from_millis(100)), UP]
         };
         if self.screen == Screen::Desktop {
             let mouse = MouseActions::new("mouse".into());
@@ -320,10 +327,7 @@ impl Page {
 
     /// Presses the shift key, or releases it.
     pub async fn shift(&self, held: bool) {
-        let value = char::from(Key::Shift);
-        let action = if held { KeyAction::Down { value } } else { KeyAction::Up { value } };
-        let keys = KeyActions::new("keys".into()).then(action);
-        self.client.perform_actions(keys).await.unwrap();
+        self.key(char::from(Key::Shift), held).await;
     }
 
     /// Presses a key, or releases it.
@@ -341,13 +345,12 @@ impl Page {
 
     /// Puts a finger on the page, moves it, and lifts it after a time.
     pub async fn hold(&self, from: PagePoint, to: PagePoint, time: Duration) {
-        let go = |(x, y), duration| PointerAction::MoveTo { duration: Some(duration), x, y };
         let finger = TouchActions::new("thumb".into())
             .then(go(from, Duration::ZERO))
-            .then(PointerAction::Down { button: fantoccini::actions::MOUSE_BUTTON_LEFT })
+            .then(DOWN)
             .then(go(to, Duration::from_millis(50)))
             .then(PointerAction::Pause { duration: time })
-            .then(PointerAction::Up { button: fantoccini::actions::MOUSE_BUTTON_LEFT });
+            .then(UP);
         self.client.perform_actions(finger).await.unwrap();
     }
 

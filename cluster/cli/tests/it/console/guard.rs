@@ -4,10 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
-use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_server::admin::paths;
 use purview_server::config::{Config, ConsoleSettings};
 use serde_json::Value;
@@ -15,18 +12,12 @@ use serde_json::Value;
 use super::schema::{document, operation, wrong_with};
 use super::world::{FakeWorld, SITTER};
 use super::{ANY_PORT, request, request_bytes};
-
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::common::{self, ANY_PORTS, PATIENCE, cluster, http, wait_for};
+use crate::end_to_end::process::{done, purview};
 
 /// The status of a `GET` with these headers, one of which is `Host`.
 fn status_as(addr: SocketAddr, path: &str, headers: &str) -> u16 {
-    let mut stream = TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split(' ').nth(1).unwrap().parse().unwrap()
+    http(addr, &format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n")).0
 }
 
 #[test]
@@ -158,8 +149,7 @@ fn a_command_is_authorised_before_its_body_is_read() {
 
 fn config(place: &Path) -> Config {
     let text = format!(
-        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
-         token_file = \"{0}/read.token\"\ncommand_token_file = \"{0}/command.token\"\n\
+        "{ANY_PORTS}token_file = \"{0}/read.token\"\ncommand_token_file = \"{0}/command.token\"\n\
          [log]\nlevel = \"error\"\n\
          [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
          region = [4, 4]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n",
@@ -174,26 +164,20 @@ fn every_command_is_logged_and_ctl_uses_the_right_token() {
     let config = config(place.path());
     let file = place.path().join("ctl.toml");
     std::fs::write(&file, config.to_toml()).unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-    let parts = Parts { nodes: 1, gateways: 0 };
-    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
+    let cluster = cluster(&config, 1, 0);
     let node = &cluster.nodes()[0];
-    let console = format!("http://{}", node.ready().unwrap().console.unwrap());
+    let console = format!("http://{}", common::console(node));
     let ctl = |args: &[&str], token: Option<&str>| {
-        let mut command = Command::new(program);
-        command.env_remove("PURVIEW_TOKEN").envs(token.map(|token| ("PURVIEW_TOKEN", token)));
-        command.arg("ctl").args(args).args(["--console", &console, "--config"]).arg(&file);
-        let output = command.output().unwrap();
-        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        let (at, file) = (["--console", &console, "--config"], [file.to_str().unwrap()]);
+        let mut command = purview(&[&["ctl"], args, &at, &file].concat());
+        let done = done(command.envs(token.map(|token| ("PURVIEW_TOKEN", token))));
+        (done.code, done.stderr)
     };
     // With token files ctl uses the right one for each request; a command with the read token is refused.
     let [read, command] = ["read", "command"]
         .map(|name| std::fs::read_to_string(place.path().join(format!("{name}.token"))).unwrap());
     let (read, command) = (read.trim(), command.trim());
-    let begin = std::time::Instant::now();
-    while ctl(&["status"], None).0 != Some(0) {
-        assert!(begin.elapsed() < PATIENCE, "{:?}", ctl(&["status"], None));
-    }
+    wait_for("a whole cluster", || ctl(&["status"], None).0 == Some(0));
     let (code, told) = ctl(&["drain", "nobody"], None);
     assert!(code == Some(1) && told.contains("nobody"), "{told}");
     let (code, told) = ctl(&["drain", "node-1"], Some(read));

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Output};
 use std::time::Duration;
 
 use purview_server::config::{CertificateSettings, ConsoleSettings};
@@ -10,11 +9,10 @@ use purview_server::tls::make::make;
 
 use super::ANY_PORT;
 use super::world::{FakeWorld, SITTER};
+use crate::end_to_end::process::{Done, run};
 
-fn entity(url: &str, more: &[&str]) -> Output {
-    let mut ctl = Command::new(env!("CARGO_BIN_EXE_purview"));
-    let id = SITTER.to_string();
-    ctl.args(["ctl", "find", &id, "--console", url]).args(more).output().expect("purview runs")
+fn entity(url: &str, more: &[&str]) -> Done {
+    run(&[&["ctl", "find", &SITTER.to_string(), "--console", url], more].concat())
 }
 
 #[test]
@@ -33,11 +31,10 @@ fn a_console_with_a_certificate_serves_https_only() {
     let authority = |folder: &std::path::Path| folder.join("ca.pem").to_str().unwrap().to_owned();
 
     let told = entity(&url, &["--ca", &authority(&ours)]);
-    let text = String::from_utf8_lossy(&told.stdout);
-    assert!(told.status.success() && text.contains(&SITTER.to_string()), "{told:?}");
+    assert!(told.code == Some(0) && told.stdout.contains(&SITTER.to_string()), "{told:?}");
     for more in [&["--ca", &authority(&others)][..], &[]] {
         let refused = entity(&url, more);
-        assert!(!refused.status.success() && refused.stdout.is_empty(), "{refused:?}");
+        assert!(refused.code != Some(0) && refused.stdout.is_empty(), "{refused:?}");
     }
     let mut plain = TcpStream::connect(console.addr()).unwrap();
     plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

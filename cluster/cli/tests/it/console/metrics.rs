@@ -2,24 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
+use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use purview_server::http;
 use purview_server::node::ClusterSurvey;
 use tokio::runtime::Runtime;
 
-const PATIENCE: Duration = Duration::from_secs(30);
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::common::{ANY_PORTS, cluster, console, members, runtime, try_for};
+use crate::foreign::root;
 
 /// What `promtool` says of this input, which must be nothing bad.
-fn promtool(args: &[&str], input: &str) {
+pub fn promtool(args: &[&str], input: &str) {
     let mut command = Command::new("promtool");
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let missing = "promtool is missing: `bash .ci/test` installs it";
@@ -33,7 +28,7 @@ fn promtool(args: &[&str], input: &str) {
 }
 
 /// The metrics of a text: names and types.
-fn families(text: &str) -> BTreeMap<String, String> {
+pub fn families(text: &str) -> BTreeMap<String, String> {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     types.map(|(name, kind)| (name.to_owned(), kind.to_owned())).collect()
 }
@@ -82,11 +77,8 @@ struct Consoles {
 
 impl Consoles {
     fn of(cluster: &LocalCluster) -> Consoles {
-        let members = cluster.nodes().iter().chain(cluster.gateways());
-        let console = |member: &Member| member.ready().unwrap().console.unwrap();
-        let all = members.map(|member| format!("http://{}", console(member)));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Consoles { runtime, all: all.collect() }
+        let all = members(cluster).map(|member| format!("http://{}", console(member)));
+        Consoles { runtime: runtime(), all: all.collect() }
     }
 
     fn get(&self, console: &str, path: &str) -> String {
@@ -100,15 +92,10 @@ impl Consoles {
 
     /// The metrics as soon as they fulfil a condition.
     fn metrics_when(&self, what: &str, holds: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let begin = Instant::now();
-        loop {
+        try_for(what, || {
             let texts = self.metrics();
-            if holds(&texts) {
-                return texts;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{what}: {}", texts.join("\n"));
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            if holds(&texts) { Ok(texts) } else { Err(texts) }
+        })
     }
 
     /// The names of all processes, as the first one knows them.
@@ -131,13 +118,11 @@ fn peers(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn promtool_and_the_page_agree_with_what_a_cluster_serves() {
-    let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\ndemo = true\n\
-         [console]\nlisten = \"127.0.0.1:0\"\n\
+    let text = "[server]\ndemo = true\n\
          [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n";
-    let (config, parts) = (Config::parse(text).unwrap(), Parts { nodes: 2, gateways: 1 });
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
+    let config = Config::parse(&format!("{ANY_PORTS}{text}")).unwrap();
+    let cluster = cluster(&config, 2, 1);
     let consoles = Consoles::of(&cluster);
     let names = consoles.names();
     assert_eq!(names.len(), 3, "{names:?}");

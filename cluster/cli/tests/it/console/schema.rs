@@ -22,7 +22,6 @@ pub fn operation<'a>(all: &'a Value, path: &str) -> (&'a str, &'a Value) {
     (method.as_str(), operation)
 }
 
-/// The schema of a JSON answer.
 fn schema<'a>(all: &'a Value, path: &str, status: u16) -> &'a Value {
     let (_, operation) = operation(all, path);
     let mut answer = &operation["responses"][status.to_string()];

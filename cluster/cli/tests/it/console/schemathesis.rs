@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_server::config::Config;
 
 use super::schema::document;
+use crate::common::{ANY_PORTS, cluster, console, members};
+use crate::end_to_end::process::{Done, done};
 
-/// The seed of the requests.
 const SEED: &str = "--seed=29";
 
 /// The number of requests for each operation and kind.
@@ -29,8 +29,7 @@ fn tool(name: &str) -> PathBuf {
 
 fn config(place: &Path) -> Config {
     let text = format!(
-        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\ndemo = true\n\
-         [console]\nlisten = \"127.0.0.1:0\"\ncommand_token_file = \"{}/command.token\"\n\
+        "{ANY_PORTS}command_token_file = \"{}/command.token\"\n[server]\ndemo = true\n\
          [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n",
         place.display()
@@ -42,10 +41,8 @@ fn config(place: &Path) -> Config {
 fn schemathesis_finds_no_answer_that_differs_from_the_document() {
     let schemathesis = tool("st");
     let place = tempfile::tempdir().unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
     // One node: the only node is never drained.
-    let parts = Parts { nodes: 1, gateways: 1 };
-    let cluster = LocalCluster::start(program, &config(place.path()), parts, &mut |_| {}).unwrap();
+    let cluster = cluster(&config(place.path()), 1, 1);
     let token = std::fs::read_to_string(place.path().join("command.token")).unwrap();
     let run = |console: &str, settings: &str| {
         let file = place.path().join("schemathesis.toml");
@@ -57,10 +54,8 @@ fn schemathesis_finds_no_answer_that_differs_from_the_document() {
         command.args(["--checks=all", SEED, EXAMPLES, "--continue-on-failure"]);
         command.args(["--no-color", "--generation-database=:memory:", "--warnings=off"]);
         command.arg("--header").arg(format!("Authorization:Bearer {}", token.trim()));
-        let output = command.output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let (said, error) = (text(output.stdout), text(output.stderr));
-        assert!(output.status.success(), "{said}\n{error}");
+        let Done { code, stdout: said, stderr: error } = done(&mut command);
+        assert_eq!(code, Some(0), "{said}\n{error}");
         assert!(said.contains("No issues found"), "{said}\n{error}");
     };
     // On a busy machine a region may answer late; the document allows that where it may happen.
@@ -68,8 +63,8 @@ fn schemathesis_finds_no_answer_that_differs_from_the_document() {
         "[checks.not_a_server_error]\nexpected-statuses = [\"2xx\", \"3xx\", \"4xx\", 503]\n";
     // Names of this cluster, which the document cannot know.
     let names = format!("[parameters]\n\"query.scene\" = \"field\"\n{busy}");
-    for member in cluster.nodes().iter().chain(cluster.gateways()) {
-        let console = member.ready().unwrap().console.unwrap();
+    for member in members(&cluster) {
+        let console = console(member);
         run(&console, busy);
         run(&console, &names);
         assert_eq!(member.ended(), None);

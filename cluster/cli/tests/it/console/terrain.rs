@@ -45,8 +45,9 @@ async fn centre_at(page: &Page, x: f64, z: f64, scale: f64) {
 }
 
 #[test]
-fn blocked_tiles_are_drawn_at_every_zoom_and_can_be_switched_off() {
-    let console = FakeWorld::start().console(ANY_PORT);
+fn blocked_tiles_and_doors_are_drawn_at_every_zoom_and_walls_can_be_switched_off() {
+    let world = FakeWorld::start();
+    let console = world.console(ANY_PORT);
     let (water, rock) = (f64::from(world::WATER_M), f64::from(world::ROCK_M));
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         show_harbour(&page).await;
@@ -89,38 +90,35 @@ fn blocked_tiles_are_drawn_at_every_zoom_and_can_be_switched_off() {
             }
         }
         page.assert_no_errors().await;
+        page.reload().await;
+        doors_are_drawn_in_their_state(&page, &world).await;
+        page.assert_no_errors().await;
     });
 }
 
-#[test]
-fn doors_are_drawn_in_their_state() {
-    let world = FakeWorld::start();
-    let console = world.console(ANY_PORT);
-    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
-        show_harbour(&page).await;
-        assert_eq!(
-            page.eval("window.purview.terrain.doors").await,
-            json!([{ "name": "gate", "open": false }, { "name": "bridge", "open": true }])
-        );
-        assert!(page.text("legend").await.contains("closed door"));
-        for (scale, suffix) in [(0.3, "-doors-far"), (8.0, "-doors")] {
-            centre_at(&page, 202.0, 310.0, scale).await;
-            let closed = pixel(&page, 202.0, 310.0).await;
-            assert!(closed[0] > closed[1] + 50, "red: {closed:?}");
-            world.open_gate(true);
-            page.until("window.purview.terrain.doors[0].open").await;
-            until_walls(&page).await;
-            page.picture(suffix).await;
-            let open = pixel(&page, 202.0, 310.0).await;
-            assert!(open[1] > open[0] + 10, "green: {open:?}");
-            centre_at(&page, 202.0, 610.0, scale).await;
-            let bridge = pixel(&page, 202.0, 610.0).await;
-            assert!(bridge[1] > bridge[0] + 10, "green: {bridge:?}");
-            world.open_gate(false);
-            page.until("!window.purview.terrain.doors[0].open").await;
-        }
-        page.assert_no_errors().await;
-    });
+async fn doors_are_drawn_in_their_state(page: &Page, world: &FakeWorld) {
+    show_harbour(page).await;
+    assert_eq!(
+        page.eval("window.purview.terrain.doors").await,
+        json!([{ "name": "gate", "open": false }, { "name": "bridge", "open": true }])
+    );
+    assert!(page.text("legend").await.contains("closed door"));
+    for (scale, suffix) in [(0.3, "-doors-far"), (8.0, "-doors")] {
+        centre_at(page, 202.0, 310.0, scale).await;
+        let closed = pixel(page, 202.0, 310.0).await;
+        assert!(closed[0] > closed[1] + 50, "red: {closed:?}");
+        world.open_gate(true);
+        page.until("window.purview.terrain.doors[0].open").await;
+        until_walls(page).await;
+        page.picture(suffix).await;
+        let open = pixel(page, 202.0, 310.0).await;
+        assert!(open[1] > open[0] + 10, "green: {open:?}");
+        centre_at(page, 202.0, 610.0, scale).await;
+        let bridge = pixel(page, 202.0, 610.0).await;
+        assert!(bridge[1] > bridge[0] + 10, "green: {bridge:?}");
+        world.open_gate(false);
+        page.until("!window.purview.terrain.doors[0].open").await;
+    }
 }
 
 #[test]

@@ -46,7 +46,6 @@ pub const BELOW: u64 = 900;
 /// The first player of the harbour.
 pub const SAILOR: u64 = 10_000;
 
-/// An entity that moves around a centre.
 #[derive(Debug, Clone, Copy)]
 struct Inhabitant {
     id: u64,

@@ -4,19 +4,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
 
+use super::operations::{get, metric};
 use super::process::{FREE_PORTS, Served, assert_clean, run_lab};
+use crate::common::{runtime, wait_for};
 
-/// The number of attackers of each kind.
 const ATTACKERS: usize = 3_000;
 
-/// What an attacker sends.
 #[derive(Debug, Clone, Copy)]
 enum Says {
     Nothing,
@@ -44,24 +44,13 @@ async fn attack(to: SocketAddr, says: Says, doors: Arc<Semaphore>, opened: Arc<A
     }
 }
 
-fn metric(console: &str, name: &str) -> f64 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let url = format!("http://{console}");
-    let answer = runtime.block_on(purview_server::http::get(&url, "/metrics")).unwrap();
-    let text = String::from_utf8(answer.body.to_vec()).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().parse().unwrap()
-}
-
 #[test]
 fn thousands_of_idle_and_garbage_connections_affect_no_honest_player() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let server =
         Served::start(&["--set", "gateway.max_sessions=500", "--set", "gateway.limits.exempt=[]"]);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.unwrap();
+    let runtime = runtime();
     let (doors, opened) = (Arc::new(Semaphore::new(100)), Arc::new(AtomicUsize::new(0)));
     let bare = |url: &str| url.rsplit('/').find(|part| !part.is_empty()).unwrap().parse().unwrap();
     let (ws, tcp): (SocketAddr, SocketAddr) = (bare(&server.ws), bare(&server.tcp));
@@ -70,23 +59,19 @@ fn thousands_of_idle_and_garbage_connections_affect_no_honest_player() {
         let to = if i % 2 == 0 { ws } else { tcp };
         runtime.spawn(attack(to, says, doors.clone(), opened.clone()));
     }
-    let begin = Instant::now();
-    while opened.load(Relaxed) < 2 * ATTACKERS {
-        assert!(begin.elapsed() < Duration::from_secs(120), "{opened:?} connections");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for("all connections", || opened.load(Relaxed) >= 2 * ATTACKERS);
     // From 127.0.0.1, during the attack.
     let honest =
         ["load", "walk", "--connect", &server.ws, "--count", "200", "--for", "8s", "--json"];
     let report = assert_clean(&run_lab(&honest));
     assert_eq!(report["players"], 200);
+    let text = get(&server.console, "/metrics").1;
     let count = |reason| {
-        let name = format!("purview_connections_refused_total{{reason=\"{reason}\"}}");
-        metric(&server.console, &name)
+        metric(&text, &format!("purview_connections_refused_total{{reason=\"{reason}\"}}"))
     };
     assert!(count("evicted") + count("address") > 1_000.0);
     assert_eq!(count("full"), 0.0);
-    assert!(metric(&server.console, "purview_connections_total ") >= (2 * ATTACKERS) as f64);
+    assert!(metric(&text, "purview_connections_total") >= (2 * ATTACKERS) as f64);
     runtime.shutdown_background();
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
 
 use purview::scene::{Plane, Pos};
 use purview::wire::client::Join;
@@ -12,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::operations::get;
 use super::process::{Done, Served, run};
+use crate::common::{runtime, try_for};
 
 /// Clients that stand still. They disconnect when this value is dropped.
 struct Crowd {
@@ -22,11 +22,7 @@ struct Crowd {
 impl Crowd {
     /// One client at each of these planes and positions, centimetres.
     fn of(server: &Served, places: &[(i32, i32, i32)]) -> Crowd {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = runtime();
         let ids = runtime.block_on(async {
             let mut ids = Vec::new();
             for (plane, x, z) in places {
@@ -52,16 +48,11 @@ fn why(server: &Served, a: u64, b: u64, more: &[&str]) -> Done {
 
 /// Repeats the command until it prints these words: the views need a moment.
 fn says(server: &Served, (a, b): (u64, u64), code: i32, words: &[&str]) {
-    let begin = Instant::now();
-    loop {
+    try_for(&format!("{code}, {words:?}"), || {
         let done = why(server, a, b, &[]);
         let told = words.iter().all(|word| done.stdout.contains(word));
-        if told && done.code == Some(code) && done.stderr.is_empty() {
-            return;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(20), "want {code}, {words:?}: {done:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        if told && done.code == Some(code) && done.stderr.is_empty() { Ok(()) } else { Err(done) }
+    });
 }
 
 #[test]
@@ -74,9 +65,12 @@ fn why_names_the_rule_for_every_pair() {
         (0, 13_200, 5_000),
         (0, 30_000, 20_000),
         (1, 12_700, 5_000),
+        // Two beside all others.
+        (0, 5_000, 5_000),
+        (0, 5_300, 5_400),
     ];
     let crowd = Crowd::of(&server, &places);
-    let [a, b, c, far, below] = crowd.ids[..] else { panic!("{:?}", crowd.ids) };
+    let [a, b, c, far, below, one, other] = crowd.ids[..] else { panic!("{:?}", crowd.ids) };
 
     let seen = format!("{a} and {b} see each other: no bond, 2 m apart.");
     let rank = format!("{b} is number 1 of 1 on the view list of {a}, the best first");
@@ -106,27 +100,24 @@ fn why_names_the_rule_for_every_pair() {
     let told: Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!((done.code, &told["why"], &told["seen"]), (Some(3), &json!("full"), &json!(false)));
     assert_eq!(told["stands"][0]["worst"]["id"], json!(a));
+    why_finds_the_console_by_the_configuration(&server, one, other);
+    an_unknown_id_is_an_error_with_its_reason(&server, a);
 }
 
-#[test]
-fn why_finds_the_console_by_the_configuration() {
-    let server = Served::start(&[]);
-    let crowd = Crowd::of(&server, &[(0, 5_000, 5_000), (0, 5_300, 5_400)]);
+/// Without a flag for the console.
+fn why_finds_the_console_by_the_configuration(server: &Served, a: u64, b: u64) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("purview.toml");
     std::fs::write(&file, format!("[console]\nlisten = {:?}\n", server.console)).unwrap();
-    says(&server, (crowd.ids[0], crowd.ids[1]), 0, &["5 m apart"]);
-    let [a, b] = [crowd.ids[0], crowd.ids[1]].map(|id| id.to_string());
-    let done = run(&["ctl", "why", &a, &b, "--config", file.to_str().unwrap()]);
+    says(server, (a, b), 0, &["5 m apart"]);
+    let [one, other] = [a, b].map(|id| id.to_string());
+    let done = run(&["ctl", "why", &one, &other, "--config", file.to_str().unwrap()]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stdout.starts_with(&format!("{a} and {b} see each other")), "{done:?}");
 }
 
-#[test]
-fn an_unknown_id_is_an_error_with_its_reason() {
-    let server = Served::start(&[]);
-    let crowd = Crowd::of(&server, &[(0, 5_000, 5_000)]);
-    for done in [why(&server, crowd.ids[0], 424_242, &[]), why(&server, 424_242, 1, &["--json"])] {
+fn an_unknown_id_is_an_error_with_its_reason(server: &Served, known: u64) {
+    for done in [why(server, known, 424_242, &[]), why(server, 424_242, 1, &["--json"])] {
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
         assert!(
             done.stderr.starts_with("error: no region has an entity 424242; expected "),

@@ -7,13 +7,12 @@ mod ports;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
+use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::gateway::token::{ClusterTokens, random_cluster};
@@ -21,10 +20,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::operations::get;
 use super::process::{Done, assert_clean, run_lab};
+use crate::common::{cluster, members, runtime};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The longest that a health check may take.
 const HEALTH: Duration = Duration::from_secs(5);
 
 /// Where attackers go, and what they have.
@@ -48,7 +47,6 @@ struct Tally {
     refused: AtomicU64,
 }
 
-/// One attacker.
 #[derive(Clone)]
 struct Attacker {
     number: u32,
@@ -149,17 +147,13 @@ fn config() -> Config {
     Config::parse(text).expect("a configuration")
 }
 
-fn all(cluster: &LocalCluster) -> impl Iterator<Item = &Member> {
-    cluster.nodes().iter().chain(cluster.gateways())
-}
-
 fn targets(cluster: &LocalCluster) -> Targets {
     let at = |text: Option<String>| text.expect("an address").parse().expect("an address");
     let gateway = cluster.gateways()[0].ready().expect("it is ready");
     let consoles: Vec<SocketAddr> =
-        all(cluster).map(|member| at(member.ready().expect("it is ready").console)).collect();
+        members(cluster).map(|member| at(member.ready().expect("it is ready").console)).collect();
     let public = [at(gateway.ws), at(gateway.tcp)];
-    let mut grpc: Vec<SocketAddr> = all(cluster).flat_map(|m| listens(m.pid())).collect();
+    let mut grpc: Vec<SocketAddr> = members(cluster).flat_map(|m| listens(m.pid())).collect();
     grpc.retain(|listener| !consoles.contains(listener) && !public.contains(listener));
     assert!(grpc.len() >= 7, "a listener for peers of each process, and for workers of each node");
     let tokens = cluster.tokens().clone();
@@ -207,7 +201,6 @@ fn bots(cluster: &LocalCluster, count: u32, seconds: u64) -> Done {
     run_lab(&[&args[..], &token[..]].concat())
 }
 
-/// What each kind of attacker has done.
 fn table(tallies: &[Arc<Tally>]) -> String {
     let mut text = format!("{:<24}{:>10}{:>10}{:>10}\n", "attackers", "number", "done", "refused");
     for (Kind(name, count, ..), tally) in KINDS.iter().zip(tallies) {
@@ -221,18 +214,14 @@ fn table(tallies: &[Arc<Tally>]) -> String {
 fn trial(count: u32, seconds: u64) {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-    let parts = Parts { nodes: 3, gateways: 1 };
-    let cluster = LocalCluster::start(program, &config(), parts, &mut |_| {}).expect("a cluster");
+    let cluster = cluster(&config(), 3, 1);
     let targets = Arc::new(targets(&cluster));
     let (consoles, over) = (targets.consoles.clone(), Arc::new(AtomicBool::new(false)));
     let watcher = std::thread::spawn({
         let over = over.clone();
         move || watch(&consoles, &over)
     });
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.unwrap();
+    let runtime = runtime();
     let tallies = attack(&runtime, &targets);
     let done = bots(&cluster, count, seconds);
     over.store(true, Relaxed);
@@ -246,7 +235,7 @@ fn trial(count: u32, seconds: u64) {
     assert_eq!(report["resumed"], 0, "no bot has lost its session: {report}");
     assert_eq!(*targets.breaches.lock().unwrap(), [""; 0]);
     assert!(asked > 0 && longest < HEALTH, "a health check took {longest:?}");
-    for member in all(&cluster) {
+    for member in members(&cluster) {
         assert_eq!(member.ended(), None, "{} has ended: {}", member.name, member.said());
         let said = member.said();
         assert!(!said.contains("panicked"), "{}: {said}", member.name);

@@ -21,17 +21,16 @@ fn assert_says(done: &Done, code: i32, words: &[&str]) {
 
 #[test]
 fn every_command_has_a_help_text() {
-    for command in ["check", "dev", "node", "token", "ctl why", "ctl context add"] {
-        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let done = run(&words);
+    let has_help = |run: fn(&[&str]) -> Done, command: &str| {
+        let done = run(&command.split(' ').chain(["--help"]).collect::<Vec<_>>());
         assert_says(&done, 0, &[]);
         assert!(done.stdout.contains("Usage:"), "{done:?}");
+    };
+    for command in ["check", "dev", "node", "token", "ctl why", "ctl context add"] {
+        has_help(run, command);
     }
     for command in ["load walk", "load replay", "load cheat", "sim", "bench scene"] {
-        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let done = run_lab(&words);
-        assert_says(&done, 0, &[]);
-        assert!(done.stdout.contains("Usage:"), "{done:?}");
+        has_help(run_lab, command);
     }
     let done = run(&["--help"]);
     assert!(done.stdout.contains("Exit codes"), "{done:?}");
@@ -71,7 +70,7 @@ fn a_missing_file_is_named_once_with_its_reason() {
 }
 
 #[test]
-fn a_recording_cannot_be_played_where_moves_are_judged() {
+fn a_scene_that_judges_moves_or_is_not_there_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = super::trace::plain(folder.path(), true);
     let file = file.to_str().unwrap();
@@ -82,6 +81,11 @@ fn a_recording_cannot_be_played_where_moves_are_judged() {
     let done = run_lab(&["load", "replay", file, "--speed", "50", "--connect", &server.ws]);
     assert_says(&done, 1, &[]);
     assert!(done.stdout.contains("a scene that trusts positions"), "{done:?}");
+    // A server without the scene admits no client, and names it.
+    let walk = ["load", "walk", "--connect", &server.ws, "--count", "2", "--for", "1s"];
+    let done = run_lab(&[&walk[..], &["--scene", "moon"]].concat());
+    assert_says(&done, 1, &[]);
+    assert!(done.stdout.contains("2 not joined") && done.stdout.contains("scene"), "{done:?}");
 }
 
 #[test]
@@ -131,15 +135,6 @@ fn a_foreign_token_is_one_error() {
     std::fs::write(&token, &server.token).unwrap();
     let done = run_lab(&[&with_token[..], &["--count", "2"]].concat());
     assert_eq!(done.code, Some(0), "{done:?}");
-}
-
-#[test]
-fn an_unknown_scene_admits_no_client_and_is_named() {
-    let server = Served::start(&[]);
-    let args = ["load", "walk", "--connect", &server.ws, "--count", "2", "--for", "1s"];
-    let done = run_lab(&[&args[..], &["--scene", "moon"]].concat());
-    assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stdout.contains("2 not joined") && done.stdout.contains("scene"), "{done:?}");
 }
 
 #[test]

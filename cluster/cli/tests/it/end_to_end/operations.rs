@@ -1,25 +1,21 @@
 //! What operators rely on: health, metrics, and an orderly shutdown.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use purview::scene::Pos;
 use purview::wire::CloseCode;
-use purview_client::{Client, Event, join_at};
+use purview_client::{Client, join_at};
 use serde_json::Value;
 
 use super::process::{Served, assert_clean, figure, run_lab};
+use crate::common::{block_on, closed, http, wait_for};
 
 /// Status and body of an answer of the console.
 pub fn get(console: &str, path: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(console).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let (status, _, body) = http(console, &request);
+    (status, String::from_utf8(body).unwrap())
 }
 
 /// A metric, summed over its labels.
@@ -43,12 +39,8 @@ fn metrics_and_health_match_the_report() {
     let bots = std::thread::spawn(move || {
         run_lab(&["load", "walk", "--connect", &url, "--count", "40", "--for", "8s", "--json"])
     });
-    let begin = Instant::now();
     let metrics = || get(&console, "/metrics").1;
-    while metric(&metrics(), "purview_players") < 40.0 {
-        assert!(begin.elapsed() < Duration::from_secs(10), "40 bots never are 40 players");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for("40 bots are 40 players", || metric(&metrics(), "purview_players") >= 40.0);
     for path in ["/alive", "/ready"] {
         assert_eq!(get(&console, path).0, 200, "{path}");
     }
@@ -68,10 +60,8 @@ fn metrics_and_health_match_the_report() {
         stats["players"].as_u64().unwrap()
     };
     let left = Instant::now();
-    while players() > 0 {
-        assert!(left.elapsed() < Duration::from_secs(10), "{} have not left", players());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for("all have left", || players() == 0);
+    assert!(left.elapsed() < Duration::from_secs(10), "before their grace period ends");
 }
 
 /// The capacity of a pipe without a reader, bytes.
@@ -83,23 +73,10 @@ fn ticks_go_on_while_the_log_has_no_reader() {
     full.write_all(&[b'.'; PIPE]).unwrap();
     let server = Served::logging_to("trace", full);
     let ticks = || metric(&get(&server.console, "/metrics").1, "purview_tick_seconds_count");
-    let bots = run_lab(&[
-        "load",
-        "walk",
-        "--connect",
-        &server.ws,
-        "--count",
-        "20",
-        "--for",
-        "2s",
-        "--json",
-    ]);
-    assert_clean(&bots);
-    let (begin, before) = (Instant::now(), ticks());
-    while ticks() < before + 40.0 {
-        assert!(begin.elapsed() < Duration::from_secs(20), "ticks stand still");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let bots = ["load", "walk", "--connect", &server.ws, "--count", "20", "--for", "2s", "--json"];
+    assert_clean(&run_lab(&bots));
+    let before = ticks();
+    wait_for("ticks go on", || ticks() >= before + 40.0);
     assert_eq!(metric(&get(&server.console, "/metrics").1, "purview_log_lines_dropped_total"), 0.0);
     // The server ends although its last lines cannot be written.
     server.signal("TERM");
@@ -110,18 +87,12 @@ fn ticks_go_on_while_the_log_has_no_reader() {
 /// A signal shuts the server down; clients are notified.
 fn ends_in_order(signal: &str) {
     let server = Served::start(&[]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let mut client = Client::connect(&server.ws, &server.token).await.unwrap();
         client.join(join_at("meadow", Pos::ground(1_000, 1_000))).await.unwrap();
         server.signal(signal);
         let begin = Instant::now();
-        let code = loop {
-            let told = tokio::time::timeout(Duration::from_secs(10), client.next()).await;
-            if let Event::Closed { code, .. } = told.unwrap().unwrap() {
-                break code;
-            }
-        };
+        let code = closed(&mut client).await;
         assert_eq!(code, Some(CloseCode::GoingAway));
         assert_eq!(u16::from(CloseCode::GoingAway), 1001);
         drop(client);
@@ -131,13 +102,8 @@ fn ends_in_order(signal: &str) {
 }
 
 #[test]
-fn ctrl_c_shuts_the_server_down() {
-    ends_in_order("INT");
-}
-
-#[test]
-fn sigterm_shuts_the_server_down() {
-    ends_in_order("TERM");
+fn ctrl_c_and_sigterm_shut_the_server_down() {
+    ["INT", "TERM"].into_iter().for_each(ends_in_order);
 }
 
 #[test]

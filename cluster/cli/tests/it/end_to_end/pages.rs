@@ -32,7 +32,6 @@ done
 exec "$BUILT/$program" "$@"
 "#;
 
-/// The blocks of commands of a page of the book.
 fn blocks(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(foreign::root().join("docs").join(page)).unwrap();
     let after = text.split("\n```sh\n").skip(1);
@@ -155,7 +154,6 @@ impl Running {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until the commands print a word.
     fn until(&mut self, word: &str) -> String {
         let end = Instant::now() + PATIENCE;
         while !self.said().contains(word) {
@@ -167,7 +165,6 @@ impl Running {
         self.said()
     }
 
-    /// Waits until all commands have ended well.
     fn end(mut self) -> String {
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}: {}", self.said());

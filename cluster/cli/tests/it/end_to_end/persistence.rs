@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 
 use purview::scene::{EntityId, Pos};
 use purview::wire::client::Join;
-use purview_client::{Client, join_at};
+use purview_client::{Client, join, join_at};
 use purview_server::storage::Checkpoints;
 use purview_server::storage::checkpoints::redb::Redb;
 use serde_json::Value;
 
 use super::operations::{get, metric};
 use super::process::{FREE_PORTS, Served, run};
-
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::common::{PATIENCE, block_on, wait_for};
 
 /// The kinds of the demo NPCs, twelve of each in the scene, and whether they walk.
 const KINDS: [(u64, bool); 4] = [(1, true), (2, true), (3, false), (4, false)];
@@ -41,14 +39,6 @@ pub fn beasts(console: &str, scene: &str) -> Beasts {
         }
     }
     beasts
-}
-
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "timed out: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// All NPCs, once all are listed: an NPC in a handoff is in no region.
@@ -121,11 +111,10 @@ async fn visit(server: &Served, join: Join) -> (EntityId, Pos) {
 #[test]
 fn a_killed_server_recovers_with_all_entities_at_their_positions() {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let place = Pos::ground(5_300, 7_100);
     let mut server = start(folder.path());
     all_beasts(&server.console);
-    let (player, stood) = runtime.block_on(visit(&server, join_at("meadow", place)));
+    let (player, stood) = block_on(visit(&server, join_at("meadow", place)));
     assert_eq!(stood, place);
     let mut newest = player.0;
     for round in 0..3 {
@@ -140,8 +129,7 @@ fn a_killed_server_recovers_with_all_entities_at_their_positions() {
         for (kind, walks) in KINDS {
             are_where_they_were(&last[&kind], &now[&kind], walks, since);
         }
-        let nowhere = Join { pos: None, ..join_at("meadow", place) };
-        let (id, pos) = runtime.block_on(visit(&server, nowhere));
+        let (id, pos) = block_on(visit(&server, join("meadow")));
         assert_eq!(pos, place, "round {round}: it comes to its last position");
         assert!(id.0 > newest, "round {round}: {id} is a new name");
         newest = id.0;
@@ -204,10 +192,9 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before_and_two_damaged_ones_wait_fo
     wait_for("checkpoints", || saved(&server.console) >= before + 12.0);
     server.signal("KILL");
     server.ended();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let spoil = |how: fn(&mut Vec<u8>)| {
         let store = Redb::open(folder.path()).unwrap();
-        runtime.block_on(async {
+        block_on(async {
             for key in store.regions().await.unwrap() {
                 let newest = store.load(&key).await.unwrap().newest.unwrap();
                 let mut state = newest.state.to_vec();

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::operations::get;
+use super::operations::{get, metric};
 use super::process::Served;
 use crate::console::browser::{Screen, with_page};
 
@@ -32,12 +32,8 @@ fn the_console_shows_a_real_world() {
         page.until("window.purview?.drawn >= 200 && window.purview.ghosts > 0").await;
         page.until("window.purview.connected").await;
         // Until the bots have spread from the spawn position.
-        let handoffs = || {
-            let text = get(&console, "/metrics").1;
-            let lines = text.lines().filter(|l| l.starts_with("purview_handoffs_total{"));
-            lines.filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok()).sum::<u64>()
-        };
-        while handoffs() < 150 {
+        let handoffs = || metric(&get(&console, "/metrics").1, "purview_handoffs_total");
+        while handoffs() < 150.0 {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
         let id = most_watched(&console);

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use serde_json::Value;
+
+use crate::common::{PROGRAM, try_for};
 
 /// The flags for free ports.
 pub const FREE_PORTS: [&str; 8] = [
@@ -21,14 +22,18 @@ pub const FREE_PORTS: [&str; 8] = [
 
 /// `purview ARGS`, without the environment of the tests.
 pub fn purview(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.args(args).env_remove("PURVIEW_CONFIG").stdin(Stdio::null());
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(args)
+        .env_remove("PURVIEW_CONFIG")
+        .env_remove("PURVIEW_TOKEN")
+        .stdin(Stdio::null());
     command
 }
 
 /// `purview-lab ARGS`, without the environment of the tests.
-pub fn lab(args: &[&str]) -> Command {
-    let program = Path::new(env!("CARGO_BIN_EXE_purview")).with_file_name("purview-lab");
+fn lab(args: &[&str]) -> Command {
+    let program = Path::new(PROGRAM).with_file_name("purview-lab");
     assert!(program.is_file(), "{} is missing: cargo build -p purview-lab", program.display());
     let mut command = Command::new(program);
     command.args(args).env_remove("PURVIEW_CONFIG").stdin(Stdio::null());
@@ -44,6 +49,12 @@ pub struct Done {
 }
 
 impl Done {
+    pub fn of(output: &Output) -> Done {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        Done { code: output.status.code(), stdout, stderr }
+    }
+
     /// The report: the last line of standard output.
     pub fn report(&self) -> Value {
         let last = self.stdout.lines().next_back().unwrap_or_else(|| panic!("no output: {self:?}"));
@@ -51,7 +62,7 @@ impl Done {
     }
 }
 
-/// Runs a command to its end.
+/// Runs `purview ARGS` to its end.
 pub fn run(args: &[&str]) -> Done {
     done(&mut purview(args))
 }
@@ -61,10 +72,14 @@ pub fn run_lab(args: &[&str]) -> Done {
     done(&mut lab(args))
 }
 
-fn done(command: &mut Command) -> Done {
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Done { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+/// Replays a recording, and reports as JSON.
+pub fn replay(file: &Path, more: &[&str]) -> Done {
+    let file = file.to_str().expect("a path in UTF-8");
+    run_lab(&[&["load", "replay", file, "--json"], more].concat())
+}
+
+pub fn done(command: &mut Command) -> Done {
+    Done::of(&command.output().unwrap())
 }
 
 /// A figure of a report.
@@ -153,14 +168,7 @@ impl Served {
 
     /// Waits until the process has ended.
     pub fn ended(mut self) -> ExitStatus {
-        let begin = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(begin.elapsed() < Duration::from_secs(20), "the server does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        try_for("the server's end", || self.child.try_wait().unwrap().ok_or("it runs"))
     }
 }
 

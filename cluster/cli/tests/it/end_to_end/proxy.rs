@@ -14,15 +14,12 @@ use tokio_tungstenite::{accept_async, client_async};
 /// What the proxy hides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Nothing.
     None,
     /// The first enter of an entity; later updates of it pass.
     DropEnter,
     /// Half of all entities.
     Hide,
-    /// Leaves.
     DropLeaves,
-    /// Moves.
     DropMoves,
     /// Everything, after a second.
     Mute,

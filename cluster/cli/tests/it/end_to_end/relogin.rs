@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use purview::scene::Pos;
-use purview::scene::properties::{PropertyId, Value};
-use purview::wire::client::Join;
-use purview_client::{Client, Event, join_at};
-use tokio::time::{sleep, timeout};
+use purview::scene::properties::Value;
+use purview_client::{Client, Event};
+use tokio::time::sleep;
 
 use super::process::Served;
-
-const GOLD: PropertyId = PropertyId(1);
+use super::serve::{GOLD, gold};
+use crate::common::{block_on, event};
 
 const SCENE: &str = r#"
     [[scene]]
@@ -25,9 +23,6 @@ const SCENE: &str = r#"
     name = "player"
     properties = [{ name = "gold", id = 1, type = "int", writer = "owner", persist = true }]
 "#;
-
-/// How long a message may take that must come.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Trial {
     server: Served,
@@ -52,96 +47,75 @@ impl Trial {
 
 /// Joins: the gold that the player begins with.
 async fn join(client: &mut Client) -> i64 {
-    let join = Join { pos: None, ..join_at("meadow", Pos::default()) };
-    let id = client.join(join).await.unwrap().id;
-    let begins = async {
-        loop {
-            if let Event::Frame(frame) = client.next().await.unwrap() {
-                let own = frame.properties.iter().filter(|update| update.entity == id);
-                let gold = own.filter(|update| update.id == GOLD).last();
-                let gold = gold.map(|update| update.value.read().unwrap());
-                return gold.unwrap_or(0);
-            }
-        }
-    };
-    timeout(PATIENCE, begins).await.expect("the first frame")
+    let id = client.join(purview_client::join("meadow")).await.unwrap().id;
+    gold(client, id).await
 }
 
 /// Sets the player's gold, and waits until its client is told.
 async fn set(client: &mut Client, gold: i64) {
     client.set(GOLD, Value::of(&gold).unwrap()).await.unwrap();
-    let told = async {
-        loop {
-            if let Event::Frame(frame) = client.next().await.unwrap() {
-                let mut updates = frame.properties.iter().filter(|update| update.id == GOLD);
-                if updates.any(|update| update.value.read::<i64>().unwrap() == gold) {
-                    return;
-                }
-            }
-        }
-    };
-    timeout(PATIENCE, told).await.expect("the change");
-}
-
-fn play(trial: impl AsyncFnOnce(&Trial)) {
-    let all = Trial::start();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(trial(&all));
+    event(client, |event| {
+        let Event::Frame(frame) = event else { return None };
+        let mut updates = frame.properties.iter().filter(|update| update.id == GOLD);
+        updates.any(|update| update.value.read::<i64>().unwrap() == gold).then_some(())
+    })
+    .await;
 }
 
 #[test]
-fn a_player_who_leaves_and_logs_in_at_once_has_what_it_had() {
-    play(async |trial| {
-        let mut gold = 0;
-        for _ in 0..10 {
-            let mut client = trial.hello().await;
-            assert_eq!(join(&mut client).await, gold);
-            gold += 100;
-            set(&mut client, gold).await;
-            client.leave().await.unwrap();
-        }
+fn a_player_who_logs_in_again_in_any_way_has_what_it_had_last() {
+    let trial = Trial::start();
+    block_on(async {
+        leaves_and_logs_in_at_once(&trial).await;
+        greets_before_its_other_session_leaves(&trial).await;
+        ends_its_first_session_by_a_second_login(&trial).await;
+        logs_in_anew_after_its_connection_broke(&trial).await;
     });
 }
 
-#[test]
-fn a_player_who_greets_before_its_other_session_leaves_has_what_that_session_had_last() {
-    play(async |trial| {
+async fn leaves_and_logs_in_at_once(trial: &Trial) {
+    let mut gold = 0;
+    for _ in 0..10 {
         let mut client = trial.hello().await;
-        join(&mut client).await;
-        for gold in [100, 0, 70, 20, 0] {
-            let mut next = trial.hello().await;
-            set(&mut client, gold).await;
-            client.leave().await.unwrap();
-            assert_eq!(join(&mut next).await, gold);
-            client = next;
-        }
-    });
+        assert_eq!(join(&mut client).await, gold, "after leaving");
+        gold += 100;
+        set(&mut client, gold).await;
+        client.leave().await.unwrap();
+    }
 }
 
-#[test]
-fn a_second_login_ends_the_first_session_and_begins_with_what_it_spent_last() {
-    play(async |trial| {
-        let mut first = trial.hello().await;
-        join(&mut first).await;
-        set(&mut first, 100).await;
-        let mut second = trial.hello().await;
-        // The state of the first session is stored again and again meanwhile.
-        sleep(Duration::from_millis(2_600)).await;
-        set(&mut first, 0).await;
-        assert_eq!(join(&mut second).await, 0);
-    });
+async fn greets_before_its_other_session_leaves(trial: &Trial) {
+    let mut client = trial.hello().await;
+    join(&mut client).await;
+    for gold in [100, 0, 70, 20, 0] {
+        let mut next = trial.hello().await;
+        set(&mut client, gold).await;
+        client.leave().await.unwrap();
+        assert_eq!(join(&mut next).await, gold, "of the session that greeted early");
+        client = next;
+    }
+    client.leave().await.unwrap();
 }
 
-#[test]
-fn a_player_whose_connection_broke_and_who_logs_in_anew_has_what_it_had() {
-    play(async |trial| {
-        let mut gold = 0;
-        for _ in 0..5 {
-            let mut client = trial.hello().await;
-            assert_eq!(join(&mut client).await, gold);
-            gold += 7;
-            set(&mut client, gold).await;
-            drop(client);
-        }
-    });
+async fn ends_its_first_session_by_a_second_login(trial: &Trial) {
+    let mut first = trial.hello().await;
+    join(&mut first).await;
+    set(&mut first, 100).await;
+    let mut second = trial.hello().await;
+    // The state of the first session is stored again and again meanwhile.
+    sleep(Duration::from_millis(2_600)).await;
+    set(&mut first, 0).await;
+    assert_eq!(join(&mut second).await, 0, "what the first session has spent");
+    second.leave().await.unwrap();
+}
+
+async fn logs_in_anew_after_its_connection_broke(trial: &Trial) {
+    let mut gold = 0;
+    for _ in 0..5 {
+        let mut client = trial.hello().await;
+        assert_eq!(join(&mut client).await, gold, "after the connection broke");
+        gold += 7;
+        set(&mut client, gold).await;
+        drop(client);
+    }
 }

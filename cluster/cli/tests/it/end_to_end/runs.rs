@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::process::{Done, Served, assert_clean, figure, run_lab};
-use super::trace::{PEOPLE, gzipped, plain};
+use super::process::{Done, Served, assert_clean, figure, replay, run_lab};
+use super::trace::{PEOPLE, STATION, gzipped, plain};
 
 #[test]
 fn a_load_ends_with_a_report_that_has_every_key_of_the_contract() {
@@ -55,11 +55,25 @@ fn bots(server: &str, pattern: &str, more: &[&str]) -> Done {
 }
 
 #[test]
-fn walking_bots_see_what_they_must() {
-    let server = Served::start(&[]);
-    let report = assert_clean(&bots(&server.ws, "walk", &["--count", "60"]));
-    assert_eq!(report["players"], 60);
-    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
+fn bots_of_every_pattern_see_what_they_must() {
+    // The pattern, the bots, settings of the server, and the fewest handoffs.
+    let cases: [(&str, &str, &[&str], f64); 5] = [
+        ("walk", "--count 60", &[], 1.0),
+        // Where four regions meet.
+        ("crowd", "--count 60", &[], 1.0),
+        ("crowd", "--count 60", &["--set", "scene.0.view_cap=20"], 0.0),
+        // On a border they are handed off again and again.
+        ("border", "--count 40", &[], 40.0),
+        // Between positions and planes.
+        ("teleport", "--count 60 --seed 3", &[], 1.0),
+    ];
+    for (pattern, all, set, handoffs) in cases {
+        let server = Served::start(set);
+        let all: Vec<&str> = all.split(' ').collect();
+        let report = assert_clean(&bots(&server.ws, pattern, &all));
+        assert_eq!(report["players"].to_string(), all[1], "{pattern}: {report}");
+        assert!(figure(&report, "/handoffs") >= handoffs, "{pattern}: {report}");
+    }
 }
 
 #[test]
@@ -70,57 +84,13 @@ fn bots_over_tcp_see_what_they_must() {
 }
 
 #[test]
-fn a_crowd_where_four_regions_meet_sees_what_it_must() {
-    let server = Served::start(&[]);
-    let report = assert_clean(&bots(&server.ws, "crowd", &["--count", "60"]));
-    assert_eq!(report["players"], 60);
-    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
-}
-
-#[test]
-fn a_crowd_beyond_the_view_cap_sees_what_it_must() {
-    let server = Served::start(&["--set", "scene.0.view_cap=20"]);
-    let report = assert_clean(&bots(&server.ws, "crowd", &["--count", "60"]));
-    assert_eq!(report["players"], 60);
-}
-
-#[test]
-fn bots_on_the_border_are_handed_off_again_and_again() {
-    let server = Served::start(&[]);
-    let report = assert_clean(&bots(&server.ws, "border", &["--count", "40"]));
-    assert!(figure(&report, "/handoffs") >= 40.0, "{report}");
-}
-
-#[test]
-fn bots_that_teleport_between_positions_and_planes_see_what_they_must() {
-    let server = Served::start(&[]);
-    let report = assert_clean(&bots(&server.ws, "teleport", &["--count", "60", "--seed", "3"]));
-    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
-}
-
-#[test]
-fn a_replay_starts_its_own_server() {
+fn a_replay_starts_its_own_server_plays_the_game_and_judges_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
-    let report = assert_clean(&run_lab(&["load", "replay", file.to_str().unwrap(), "--json"]));
+    let report = assert_clean(&replay(&file, &["--logic", "hunt"]));
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
     assert!(figure(&report, "/tick_ms/max") > 0.0, "its own server says how long ticks take");
-}
-
-#[test]
-fn a_replay_of_a_walking_crowd_plays_the_game_and_judges_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = plain(folder.path(), true);
-    let report = assert_clean(&run_lab(&[
-        "load",
-        "replay",
-        file.to_str().unwrap(),
-        "--logic",
-        "hunt",
-        "--json",
-    ]));
-    assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/game/checks") > 0.0, "{report}");
     // Who strolls past a monster may miss it.
     nothing_is_wrong(&report);
@@ -137,14 +107,7 @@ fn people_of_a_recording_who_stand_among_monsters_win_gold() {
         }
     }
     std::fs::write(&file, rows).unwrap();
-    let report = assert_clean(&run_lab(&[
-        "load",
-        "replay",
-        file.to_str().unwrap(),
-        "--logic",
-        "hunt",
-        "--json",
-    ]));
+    let report = assert_clean(&replay(&file, &["--logic", "hunt"]));
     assert!(figure(&report, "/game/won") > 0.0, "{report}");
     game_is_sound(&report);
 }
@@ -153,9 +116,7 @@ fn people_of_a_recording_who_stand_among_monsters_win_gold() {
 fn a_game_wants_a_scene_with_its_kinds() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
-    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/station.toml");
-    let args = ["load", "replay", file.to_str().unwrap(), "--logic", "hunt", "--config", station];
-    let done = run_lab(&args);
+    let done = replay(&file, &["--logic", "hunt", "--config", STATION]);
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("wants a scene with the kinds"), "{done:?}");
 }
@@ -164,12 +125,9 @@ fn a_game_wants_a_scene_with_its_kinds() {
 fn a_replay_of_a_gzip_recording_runs_with_another_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = gzipped(folder.path(), true);
-    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/station.toml");
-    let server = Served::start(&["--config", station]);
-    let to = ["--connect", &server.ws, "--scene", "station", "--json"];
-    let done =
-        run_lab(&[&["load", "replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat());
-    let report = assert_clean(&done);
+    let server = Served::start(&["--config", STATION]);
+    let to = ["--connect", &server.ws, "--scene", "station", "--speed", "2"];
+    let report = assert_clean(&replay(&file, &to));
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
 }
@@ -182,8 +140,6 @@ fn a_client_that_stands_still_for_long_stays_connected() {
     let rows: String = (1..8).map(walker).collect();
     let statue = "8,statue,3,3\n";
     std::fs::write(&file, format!("t_s,id,x_m,z_m\n0,statue,3,3\n{rows}{statue}")).unwrap();
-    let patience = ["--set", "gateway.heartbeat=2s"];
-    let done =
-        run_lab(&[&["load", "replay", file.to_str().unwrap(), "--json"], &patience[..]].concat());
+    let done = replay(&file, &["--set", "gateway.heartbeat=2s"]);
     assert_eq!(assert_clean(&done)["players"], 2);
 }

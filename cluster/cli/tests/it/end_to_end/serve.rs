@@ -3,10 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use purview::scene::Pos;
 use purview::scene::properties::{PropertyId, Value};
+use purview::scene::{EntityId, Pos};
 use purview::wire::client::Joined;
 use purview_client::{Client, Event, join};
 use purview_server::gateway::Tokens;
@@ -14,11 +13,9 @@ use purview_server::launch::{EtcdServer, PostgresServer};
 use purview_server::node::ready::{READY, Ready};
 
 use super::process::{Done, FREE_PORTS, purview, run};
+use crate::common::{self, PATIENCE, try_for};
 
-const GOLD: PropertyId = PropertyId(1);
-
-/// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const GOLD: PropertyId = PropertyId(1);
 
 /// A folder with a configuration and a secret: a scene of four regions, whose players keep their gold.
 struct Place {
@@ -105,7 +102,6 @@ impl Drop for Running {
     }
 }
 
-/// A client that has joined.
 async fn enter(url: &str, token: &str) -> (Client, Joined) {
     let mut client = Client::connect(url, token).await.unwrap();
     let joined = client.join(join("meadow")).await.unwrap();
@@ -113,50 +109,50 @@ async fn enter(url: &str, token: &str) -> (Client, Joined) {
 }
 
 /// The gold of a player that has just joined.
-async fn gold(client: &mut Client, joined: &Joined) -> i64 {
+pub async fn gold(client: &mut Client, id: EntityId) -> i64 {
     loop {
         let Event::Frame(frame) = client.next().await.unwrap() else { continue };
-        let own = frame.properties.iter().filter(|update| update.entity == joined.id);
+        let own = frame.properties.iter().filter(|update| update.entity == id);
         let gold = own.filter(|update| update.id == GOLD).last();
         return gold.map_or(0, |update| update.value.read().unwrap());
     }
 }
 
-/// Sets the player's gold and moves it, leaves, and waits until it has left.
-async fn play(client: &mut Client, gold: i64, to: Pos) {
-    client.set(GOLD, Value::of(&gold).unwrap()).await.unwrap();
-    client.send_move(to).await.unwrap();
-    client.leave().await.unwrap();
-    while !matches!(client.next().await.unwrap(), Event::Left(_)) {}
+/// Where ann leaves, and with how much gold.
+const LEFT: (i64, Pos) = (70, Pos { x: 20_030, y: 0, z: 20_040 });
+
+/// The player of ann joins, gets gold, moves, and leaves.
+fn play(server: &Running, token: &str) {
+    block_on(async {
+        let (mut client, _) = enter(&server.url(), token).await;
+        client.set(GOLD, Value::of(&LEFT.0).unwrap()).await.unwrap();
+        client.send_move(LEFT.1).await.unwrap();
+        client.leave().await.unwrap();
+        while !matches!(client.next().await.unwrap(), Event::Left(_)) {}
+    });
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limited = async { tokio::time::timeout(PATIENCE, future).await.expect("in time") };
-    runtime.block_on(limited)
+    common::block_on(limited)
 }
 
 /// The player of ann comes back with its gold, where it was.
-fn comes_back(url: &str, token: &str, wanted: (i64, Pos)) -> Client {
+fn comes_back(url: &str, token: &str) {
     block_on(async {
         let (mut client, joined) = enter(url, token).await;
-        assert_eq!((gold(&mut client, &joined).await, joined.pos), wanted);
-        client
-    })
+        assert_eq!((gold(&mut client, joined.id).await, joined.pos), LEFT);
+    });
 }
 
 #[test]
-fn players_and_changed_layouts_outlive_a_server_of_one_machine() {
-    let place = Place::new();
+fn what_a_server_of_one_machine_keeps_goes_on_after_a_restart_and_in_a_cluster_of_many() {
+    let mut place = Place::new();
     let token = place.token("ann");
     let server = place.start(&["serve"]);
     let data = server.said.iter().find_map(|line| line.strip_prefix("data "));
     assert_eq!(data.map(str::trim), place.file("purview-data").to_str(), "{:?}", server.said);
-    let at = Pos::ground(20_030, 20_040);
-    block_on(async {
-        let (mut client, _) = enter(&server.url(), &token).await;
-        play(&mut client, 70, at).await;
-    });
+    play(&server, &token);
     // The layout changes as in a cluster of many, while a player walks.
     let split = server.ctl(&["split", "R0"]);
     assert_eq!(split.code, Some(0), "{split:?}");
@@ -165,31 +161,20 @@ fn players_and_changed_layouts_outlive_a_server_of_one_machine() {
     assert!(told.stdout.contains("5 of 5 regions have an owner; leader: local"), "{told:?}");
     let alone = server.ctl(&["drain", "local"]);
     assert_eq!(alone.code, Some(1), "{alone:?}");
-    let walker = comes_back(&server.url(), &token, (70, at));
-    drop(walker);
+    comes_back(&server.url(), &token);
     server.end();
     let server = place.start(&["serve"]);
     let told = server.ctl(&["status"]);
     assert!(told.stdout.contains("5 of 5 regions"), "{told:?}");
-    let begin = Instant::now();
-    let client = comes_back(&server.url(), &token, (70, at));
-    assert!(begin.elapsed() < PATIENCE);
-    drop(client);
+    comes_back(&server.url(), &token);
+    // This time ann leaves.
+    play(&server, &token);
     server.end();
+    goes_on_in_a_cluster_of_many(&mut place, &token);
 }
 
-#[test]
-fn a_backup_of_one_machine_goes_on_in_a_cluster_of_many() {
-    let mut place = Place::new();
-    let token = place.token("ann");
-    let server = place.start(&["serve"]);
-    let at = Pos::ground(20_030, 20_040);
-    block_on(async {
-        let (mut client, _) = enter(&server.url(), &token).await;
-        play(&mut client, 70, at).await;
-    });
-    assert_eq!(server.ctl(&["split", "R0"]).code, Some(0));
-    server.end();
+/// From a backup of the server.
+fn goes_on_in_a_cluster_of_many(place: &mut Place, token: &str) {
     let (config, backup) = (place.config(), place.file("b.purview").display().to_string());
     let data = format!("server.data_dir={}", place.file("purview-data").display());
     let saved = run(&["backup", &backup, "--config", &config, "--set", &data]);
@@ -212,15 +197,11 @@ fn a_backup_of_one_machine_goes_on_in_a_cluster_of_many() {
     let nodes = [place.start(&["node"]), place.start(&["node"])];
     let gateway = place.start(&["node", "--role", "gateway"]);
     // A process learns of a restored layout when it has joined.
-    let begin = Instant::now();
-    loop {
+    try_for("the restored layout", || {
         let told = gateway.ctl(&["status"]);
-        if told.stdout.contains("5 of 5 regions have an owner") {
-            break;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{told:?}");
-    }
-    drop(comes_back(&gateway.url(), &token, (70, at)));
+        if told.stdout.contains("5 of 5 regions have an owner") { Ok(()) } else { Err(told) }
+    });
+    comes_back(&gateway.url(), token);
     drop((gateway, nodes));
 }
 

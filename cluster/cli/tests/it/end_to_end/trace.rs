@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+/// The scene where recordings are played.
+pub const STATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/scenes/station.toml");
+
 /// The number of people.
 pub const PEOPLE: u32 = 36;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use purview::scene::{Plane, Pos, Seq};
-use purview::wire::client::{Act, ClientMsg, Hello, Join, Move, Teleport};
+use purview::wire::client::{Act, ClientMsg, Hello, Move, Teleport};
 use purview::wire::{MAX_CLIENT_FRAME, PROTOCOL_VERSION};
 use tokio_tungstenite::tungstenite::{self, Message};
 
@@ -48,7 +48,6 @@ impl Way {
         Hello { version: PROTOCOL_VERSION, token: self.token.clone(), crowd: false }.into()
     }
 
-    /// Sends bytes over TCP.
     fn raw(&self, bytes: &[u8]) {
         let Some(mut stream) = self.tcp() else { return };
         if stream.write_all(bytes).is_ok() {
@@ -59,9 +58,7 @@ impl Way {
 }
 
 fn join() -> ClientMsg {
-    let properties = Vec::new();
-    Join { scene: "meadow".into(), plane: None, pos: None, sight: None, properties, view_cap: 0 }
-        .into()
+    purview_client::join("meadow").into()
 }
 
 fn framed(bytes: &[u8]) -> Vec<u8> {

@@ -36,6 +36,7 @@ pub enum Bench {
     },
     Etcd {
         server: Box<EtcdServer>,
+        cluster: u32,
     },
 }
 
@@ -86,23 +87,30 @@ impl Way {
 
 impl Bench {
     pub async fn embedded() -> Bench {
-        let clock = ManualClock::default();
-        let store = Embedded::with_clock(Epoch(0), Clock::Manual(clock.clone()));
-        Bench::Embedded { store, clock, simulated: false }
+        Bench::in_process(false)
     }
 
     pub async fn simulated() -> Bench {
-        match Bench::embedded().await {
-            Bench::Embedded { store, clock, .. } => {
-                Bench::Embedded { store, clock, simulated: true }
-            }
-            other => other,
-        }
+        Bench::in_process(true)
     }
 
     pub async fn etcd() -> Bench {
         let server = tokio::task::spawn_blocking(|| EtcdServer::start(None)).await.unwrap();
-        Bench::Etcd { server: Box::new(server.unwrap_or_else(|e| panic!("{e}"))) }
+        Bench::Etcd { server: Box::new(server.unwrap_or_else(|e| panic!("{e}"))), cluster: 0 }
+    }
+
+    /// An empty store instead; in etcd that of another cluster.
+    pub fn renew(&mut self) {
+        match self {
+            Bench::Embedded { simulated, .. } => *self = Bench::in_process(*simulated),
+            Bench::Etcd { cluster, .. } => *cluster += 1,
+        }
+    }
+
+    fn in_process(simulated: bool) -> Bench {
+        let clock = ManualClock::default();
+        let store = Embedded::with_clock(Epoch(0), Clock::Manual(clock.clone()));
+        Bench::Embedded { store, clock, simulated }
     }
 
     /// A new connection to the store.
@@ -116,9 +124,9 @@ impl Bench {
                 let way = Arc::new(store.another());
                 Way { leases: way.clone(), cut: Cut::Embedded(way) }
             }
-            Bench::Etcd { server } => {
+            Bench::Etcd { server, cluster } => {
                 let proxy = Proxy::start(&server.url());
-                let options = EtcdOptions::new(vec![proxy.url()], "test");
+                let options = EtcdOptions::new(vec![proxy.url()], &format!("test-{cluster}"));
                 let etcd = Etcd::connect(options).await.unwrap_or_else(|e| panic!("{e}"));
                 Way { leases: Arc::new(etcd), cut: Cut::Etcd(proxy) }
             }
@@ -130,6 +138,11 @@ impl Bench {
         let way = self.way().await;
         let member = way.join(node(name), TTL).await.unwrap();
         (way, member)
+    }
+
+    /// Nodes `a` and `b`, which have joined.
+    pub async fn two(&self) -> [(Way, Membership); 2] {
+        [self.node("a").await, self.node("b").await]
     }
 
     /// The present time, for authorities.
@@ -167,11 +180,22 @@ impl Bench {
         }
     }
 
+    /// Lets time pass until something has come.
+    pub async fn until_some<T>(&self, what: &str, mut find: impl AsyncFnMut() -> Option<T>) -> T {
+        let mut found = None;
+        self.until(what, async || {
+            found = find().await;
+            found.is_some()
+        })
+        .await;
+        found.expect("it has come")
+    }
+
     /// Suspends the whole store, which keeps its data.
     pub fn stop(&self, ways: &[&Way]) {
         match self {
             Bench::Embedded { .. } => ways.iter().for_each(|way| way.cut()),
-            Bench::Etcd { server } => server.pause(),
+            Bench::Etcd { server, .. } => server.pause(),
         }
     }
 
@@ -179,7 +203,7 @@ impl Bench {
     pub fn go_on(&self, ways: &[&Way]) {
         match self {
             Bench::Embedded { .. } => ways.iter().for_each(|way| way.mend()),
-            Bench::Etcd { server } => server.resume(),
+            Bench::Etcd { server, .. } => server.resume(),
         }
     }
 
@@ -191,7 +215,7 @@ impl Bench {
                 self.pass(time).await;
                 ways.iter().for_each(|way| way.mend());
             }
-            Bench::Etcd { server } => {
+            Bench::Etcd { server, .. } => {
                 server.kill();
                 tokio::time::sleep(time).await;
                 tokio::task::block_in_place(|| server.restart()).unwrap_or_else(|e| panic!("{e}"));
@@ -203,7 +227,7 @@ impl Bench {
     pub async fn compact(&self, revision: u64) {
         match self {
             Bench::Embedded { store, .. } => store.compact(),
-            Bench::Etcd { server } => {
+            Bench::Etcd { server, .. } => {
                 etcd_admin::compact(&server.url(), revision).await;
             }
         }

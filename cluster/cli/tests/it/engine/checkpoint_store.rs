@@ -11,7 +11,7 @@ use purview_server::storage::checkpoints::redb::Redb;
 pub enum CheckpointStore {
     Redb { dir: tempfile::TempDir },
     Simulated { memory: Memory },
-    Postgres { server: PostgresServer },
+    Postgres { server: PostgresServer, cluster: u32 },
 }
 
 impl CheckpointStore {
@@ -25,7 +25,24 @@ impl CheckpointStore {
 
     pub async fn postgres() -> CheckpointStore {
         let server = tokio::task::spawn_blocking(|| PostgresServer::start(None)).await.unwrap();
-        CheckpointStore::Postgres { server: server.unwrap_or_else(|e| panic!("{e}")) }
+        CheckpointStore::Postgres { server: server.unwrap_or_else(|e| panic!("{e}")), cluster: 0 }
+    }
+
+    /// An empty store instead; in PostgreSQL that of another cluster.
+    pub fn renew(&mut self) {
+        match self {
+            CheckpointStore::Redb { dir } => *dir = tempfile::tempdir().unwrap(),
+            CheckpointStore::Simulated { memory } => *memory = Memory::new(1),
+            CheckpointStore::Postgres { cluster, .. } => *cluster += 1,
+        }
+    }
+
+    /// Restarts the store, if it is a server; the others are closed.
+    pub fn restart(&mut self) {
+        if let CheckpointStore::Postgres { server, .. } = self {
+            server.kill();
+            tokio::task::block_in_place(|| server.restart()).unwrap();
+        }
     }
 
     /// The open store; of redb there can be one at a time.
@@ -35,8 +52,8 @@ impl CheckpointStore {
                 Arc::new(Redb::open(dir.path()).unwrap_or_else(|e| panic!("{e}")))
             }
             CheckpointStore::Simulated { memory } => Arc::new(memory.clone()),
-            CheckpointStore::Postgres { server } => {
-                let opened = Postgres::connect(&server.url(), "test").await;
+            CheckpointStore::Postgres { server, cluster } => {
+                let opened = Postgres::connect(&server.url(), &format!("test-{cluster}")).await;
                 Arc::new(opened.unwrap_or_else(|e| panic!("{e}")))
             }
         }

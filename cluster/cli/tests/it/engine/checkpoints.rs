@@ -13,6 +13,7 @@ use purview_server::storage::{
 use super::bench::region;
 use super::checkpoint_store::CheckpointStore;
 use super::over_each;
+use super::postgres::server;
 
 over_each!(CheckpointStore: redb, simulated, postgres: {
     the_newest_snapshot_and_the_one_before_are_kept,
@@ -34,8 +35,8 @@ fn snapshot(epoch: u64, tick: u64, state: &str) -> Snapshot {
     Snapshot { epoch: Epoch(epoch), tick: Tick(tick), state: state.to_owned().into() }
 }
 
-async fn save(checkpoint_store: &dyn Checkpoints, n: u32, what: &Snapshot) -> Saved {
-    checkpoint_store.save(&region(n), what.epoch, what.tick, what.state.clone()).await.unwrap()
+async fn save(store: &dyn Checkpoints, n: u32, what: &Snapshot) -> Saved {
+    store.save(&region(n), what.epoch, what.tick, what.state.clone()).await.unwrap()
 }
 
 fn place(name: &str, epoch: u64, place: &str) -> SavedPlayer {
@@ -47,52 +48,52 @@ fn placed_at(name: &str, (epoch, clock): (u64, u64), place: &str) -> SavedPlayer
     SavedPlayer { name, epoch: Epoch(epoch), clock, holder: None, place }
 }
 
-async fn the_newest_snapshot_and_the_one_before_are_kept(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
-    assert_eq!(checkpoint_store.load(&region(1)).await.unwrap(), Kept::default());
-    assert_eq!(checkpoint_store.highest_epoch().await.unwrap(), Epoch(0));
-    assert_eq!(checkpoint_store.regions().await.unwrap(), []);
+async fn the_newest_snapshot_and_the_one_before_are_kept(bench: &CheckpointStore) {
+    let store = bench.open().await;
+    assert_eq!(store.load(&region(1)).await.unwrap(), Kept::default());
+    assert_eq!(store.highest_epoch().await.unwrap(), Epoch(0));
+    assert_eq!(store.regions().await.unwrap(), []);
     let steps =
         [snapshot(3, 10, "a"), snapshot(3, 20, "b"), snapshot(7, 5, "c"), snapshot(7, 6, "d")];
     let mut previous = None;
     for step in steps {
-        assert_eq!(save(&*checkpoint_store, 1, &step).await, Saved::Ok);
-        let kept = checkpoint_store.load(&region(1)).await.unwrap();
+        assert_eq!(save(&*store, 1, &step).await, Saved::Ok);
+        let kept = store.load(&region(1)).await.unwrap();
         assert_eq!(kept, Kept { newest: Some(step.clone()), previous });
         previous = Some(step);
     }
-    save(&*checkpoint_store, 0, &snapshot(2, 1, "other")).await;
-    assert_eq!(checkpoint_store.regions().await.unwrap(), [region(0), region(1)]);
-    assert_eq!(checkpoint_store.highest_epoch().await.unwrap(), Epoch(7));
+    save(&*store, 0, &snapshot(2, 1, "other")).await;
+    assert_eq!(store.regions().await.unwrap(), [region(0), region(1)]);
+    assert_eq!(store.highest_epoch().await.unwrap(), Epoch(7));
 }
 
-async fn saving_the_same_snapshot_again_changes_nothing(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn saving_the_same_snapshot_again_changes_nothing(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let (first, second) = (snapshot(3, 10, "a"), snapshot(3, 20, "b"));
     for step in [&first, &first, &second, &second, &second] {
-        assert_eq!(save(&*checkpoint_store, 1, step).await, Saved::Ok);
+        assert_eq!(save(&*store, 1, step).await, Saved::Ok);
     }
-    let kept = checkpoint_store.load(&region(1)).await.unwrap();
+    let kept = store.load(&region(1)).await.unwrap();
     assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
 }
 
-async fn an_older_snapshot_never_replaces_a_newer_one(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn an_older_snapshot_never_replaces_a_newer_one(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let (first, second) = (snapshot(3, 10, "a"), snapshot(7, 5, "b"));
-    save(&*checkpoint_store, 1, &first).await;
-    save(&*checkpoint_store, 1, &second).await;
+    save(&*store, 1, &first).await;
+    save(&*store, 1, &second).await;
     for late in [snapshot(6, 999, "x"), snapshot(7, 4, "x"), snapshot(0, 0, "x")] {
         let fenced = Saved::Fenced { by: Epoch(7), tick: Tick(5) };
-        assert_eq!(save(&*checkpoint_store, 1, &late).await, fenced);
+        assert_eq!(save(&*store, 1, &late).await, fenced);
     }
-    let kept = checkpoint_store.load(&region(1)).await.unwrap();
+    let kept = store.load(&region(1)).await.unwrap();
     assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
     // Another region has its own snapshots.
-    assert_eq!(save(&*checkpoint_store, 2, &snapshot(1, 1, "y")).await, Saved::Ok);
+    assert_eq!(save(&*store, 2, &snapshot(1, 1, "y")).await, Saved::Ok);
 }
 
-async fn a_claim_keeps_earlier_owners_from_saving(checkpoint_store: CheckpointStore) {
-    let store = checkpoint_store.open().await;
+async fn a_claim_keeps_earlier_owners_from_saving(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let (first, second) = (snapshot(3, 10, "a"), snapshot(3, 20, "b"));
     save(&*store, 1, &first).await;
     save(&*store, 1, &second).await;
@@ -119,43 +120,40 @@ async fn a_claim_keeps_earlier_owners_from_saving(checkpoint_store: CheckpointSt
     assert_eq!(store.load(&region(2)).await.unwrap(), kept);
 }
 
-async fn of_many_concurrent_saves_the_newest_stays(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn of_many_concurrent_saves_the_newest_stays(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let saves = (1..=20).rev().map(|epoch| {
-        let checkpoint_store = checkpoint_store.clone();
-        tokio::spawn(async move { save(&*checkpoint_store, 1, &snapshot(epoch, 1, "x")).await })
+        let store = store.clone();
+        tokio::spawn(async move { save(&*store, 1, &snapshot(epoch, 1, "x")).await })
     });
     let answers = futures::future::join_all(saves).await;
-    let kept = checkpoint_store.load(&region(1)).await.unwrap();
+    let kept = store.load(&region(1)).await.unwrap();
     assert_eq!(kept.newest, Some(snapshot(20, 1, "x")));
     let ok = answers.iter().filter(|answer| *answer.as_ref().unwrap() == Saved::Ok).count();
     assert!((1..=20).contains(&ok), "{answers:?}");
     assert!(kept.previous.is_none_or(|previous| previous.epoch < Epoch(20)));
 }
 
-async fn the_last_position_of_a_player_is_kept(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
-    assert_eq!(checkpoint_store.load_player("ann").await.unwrap(), None);
-    assert_eq!(checkpoint_store.save_players(Vec::new()).await.unwrap(), PlayersSaved::default());
+async fn the_last_position_of_a_player_is_kept(bench: &CheckpointStore) {
+    let store = bench.open().await;
+    assert_eq!(store.load_player("ann").await.unwrap(), None);
+    assert_eq!(store.save_players(Vec::new()).await.unwrap(), PlayersSaved::default());
     let both = vec![place("ann", 5, "a"), place("bo 'b'\n", 3, "b")];
-    let saved = checkpoint_store.save_players(both).await.unwrap();
+    let saved = store.save_players(both).await.unwrap();
     assert_eq!(saved, PlayersSaved { kept: 2, fenced: 0 });
     let late = vec![place("ann", 4, "x"), place("bo 'b'\n", 3, "b2"), place("cy", 1, "c")];
-    let saved = checkpoint_store.save_players(late).await.unwrap();
+    let saved = store.save_players(late).await.unwrap();
     assert_eq!(saved, PlayersSaved { kept: 2, fenced: 1 });
     let twice = vec![place("dee", 2, "x"), place("dee", 3, "d"), place("dee", 1, "x")];
-    let saved = checkpoint_store.save_players(twice).await.unwrap();
+    let saved = store.save_players(twice).await.unwrap();
     assert_eq!(saved, PlayersSaved { kept: 1, fenced: 0 });
     for want in [place("ann", 5, "a"), place("bo 'b'\n", 3, "b2"), place("dee", 3, "d")] {
-        assert_eq!(checkpoint_store.load_player(&want.name).await.unwrap(), Some(want));
+        assert_eq!(store.load_player(&want.name).await.unwrap(), Some(want));
     }
     // One illegal entry prevents the whole write.
     let bad = vec![place("eve", 1, "e"), place("", 1, "e")];
-    assert!(matches!(
-        checkpoint_store.save_players(bad).await,
-        Err(CheckpointError::Illegal { .. })
-    ));
-    assert_eq!(checkpoint_store.load_player("eve").await.unwrap(), None);
+    assert!(matches!(store.save_players(bad).await, Err(CheckpointError::Illegal { .. })));
+    assert_eq!(store.load_player("eve").await.unwrap(), None);
 }
 
 /// A claim by an entity, over these.
@@ -163,8 +161,8 @@ fn claim(entity: u64, over: ClaimOver) -> PlayerClaim {
     PlayerClaim { entity: EntityId(entity), over }
 }
 
-async fn a_record_is_claimed_by_one_entity_at_a_time(checkpoint_store: CheckpointStore) {
-    let store = checkpoint_store.open().await;
+async fn a_record_is_claimed_by_one_entity_at_a_time(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let holder = |entity: u64| Some(EntityId(entity));
     let held = |epoch, clock, holder, text: &str| SavedPlayer {
         holder,
@@ -206,8 +204,8 @@ async fn a_record_is_claimed_by_one_entity_at_a_time(checkpoint_store: Checkpoin
     assert_eq!(store.player_held_by(EntityId(8)).await.unwrap(), None);
 }
 
-async fn of_many_claims_of_a_record_one_is_first(checkpoint_store: CheckpointStore) {
-    let store = checkpoint_store.open().await;
+async fn of_many_claims_of_a_record_one_is_first(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let claims = (1..=20).map(|entity| {
         let store = store.clone();
         async move { store.claim_player("ann", claim(entity, ClaimOver::Nobody)).await.unwrap() }
@@ -220,10 +218,8 @@ async fn of_many_claims_of_a_record_one_is_first(checkpoint_store: CheckpointSto
     assert_eq!(store.load_player("ann").await.unwrap().as_ref(), Some(record));
 }
 
-async fn of_two_positions_of_a_player_session_and_then_clock_decide(
-    checkpoint_store: CheckpointStore,
-) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn of_two_positions_of_a_player_session_and_then_clock_decide(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let steps = [
         (placed_at("ann", (5, 1_000), "a"), true),
         // An older session, whose gateway's clock is ahead.
@@ -235,51 +231,42 @@ async fn of_two_positions_of_a_player_session_and_then_clock_decide(
     ];
     let mut newest = None;
     for (step, counts) in steps {
-        let saved = checkpoint_store.save_players(vec![step.clone()]).await.unwrap();
+        let saved = store.save_players(vec![step.clone()]).await.unwrap();
         assert_eq!(saved.kept, usize::from(counts), "{step:?}");
         newest = if counts { Some(step) } else { newest };
-        assert_eq!(checkpoint_store.load_player("ann").await.unwrap(), newest);
+        assert_eq!(store.load_player("ann").await.unwrap(), newest);
     }
     let both = vec![placed_at("bo", (2, 3), "b"), placed_at("bo", (2, 2), "x")];
-    checkpoint_store.save_players(both).await.unwrap();
-    assert_eq!(
-        checkpoint_store.load_player("bo").await.unwrap(),
-        Some(placed_at("bo", (2, 3), "b"))
-    );
+    store.save_players(both).await.unwrap();
+    assert_eq!(store.load_player("bo").await.unwrap(), Some(placed_at("bo", (2, 3), "b")));
 }
 
-async fn a_snapshot_that_is_set_aside_is_no_longer_loaded(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn a_snapshot_that_is_set_aside_is_no_longer_loaded(bench: &CheckpointStore) {
+    let store = bench.open().await;
     for tick in 1..=2 {
-        save(&*checkpoint_store, 1, &snapshot(3, tick, "damaged")).await;
-        save(&*checkpoint_store, 2, &snapshot(4, tick, "sound")).await;
+        save(&*store, 1, &snapshot(3, tick, "damaged")).await;
+        save(&*store, 2, &snapshot(4, tick, "sound")).await;
     }
-    assert_eq!(checkpoint_store.set_aside(&region(1)).await.unwrap(), 2);
-    assert_eq!(checkpoint_store.load(&region(1)).await.unwrap(), Kept::default());
-    assert_eq!(checkpoint_store.set_aside(&region(1)).await.unwrap(), 0, "nothing is left");
-    assert!(checkpoint_store.highest_epoch().await.unwrap() >= Epoch(3));
-    let kept = checkpoint_store.load(&region(2)).await.unwrap();
+    assert_eq!(store.set_aside(&region(1)).await.unwrap(), 2);
+    assert_eq!(store.load(&region(1)).await.unwrap(), Kept::default());
+    assert_eq!(store.set_aside(&region(1)).await.unwrap(), 0, "nothing is left");
+    assert!(store.highest_epoch().await.unwrap() >= Epoch(3));
+    let kept = store.load(&region(2)).await.unwrap();
     assert_eq!(kept.newest, Some(snapshot(4, 2, "sound")), "another region has its own");
     let next = snapshot(9, 1, "new");
-    assert_eq!(save(&*checkpoint_store, 1, &next).await, Saved::Ok);
-    assert_eq!(
-        checkpoint_store.load(&region(1)).await.unwrap(),
-        Kept { newest: Some(next), previous: None }
-    );
+    assert_eq!(save(&*store, 1, &next).await, Saved::Ok);
+    assert_eq!(store.load(&region(1)).await.unwrap(), Kept { newest: Some(next), previous: None });
 }
 
-async fn stored_data_survives_closing_and_opening(mut checkpoint_store: CheckpointStore) {
-    let opened = checkpoint_store.open().await;
+async fn stored_data_survives_closing_and_opening(bench: &mut CheckpointStore) {
+    let opened = bench.open().await;
     let (first, second) = (snapshot(3, 10, "a"), snapshot(4, 1, "b"));
     save(&*opened, 1, &first).await;
     save(&*opened, 1, &second).await;
     opened.save_players(vec![place("ann", 5, "a")]).await.unwrap();
     drop(opened);
-    if let CheckpointStore::Postgres { server } = &mut checkpoint_store {
-        server.kill();
-        tokio::task::block_in_place(|| server.restart()).unwrap();
-    }
-    let opened = checkpoint_store.open().await;
+    bench.restart();
+    let opened = bench.open().await;
     let kept = opened.load(&region(1)).await.unwrap();
     assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
     assert_eq!(opened.load_player("ann").await.unwrap(), Some(place("ann", 5, "a")));
@@ -287,39 +274,33 @@ async fn stored_data_survives_closing_and_opening(mut checkpoint_store: Checkpoi
     assert_eq!(late, Saved::Fenced { by: Epoch(4), tick: Tick(1) });
 }
 
-async fn illegal_data_is_refused(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn illegal_data_is_refused(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let illegal = |e: CheckpointError| assert!(matches!(e, CheckpointError::Illegal { .. }), "{e}");
     let (epoch, tick, large) = (Epoch(1), Tick(1), Bytes::from(vec![0; (64 << 20) + 1]));
-    illegal(checkpoint_store.save(&region(1), epoch, tick, large).await.unwrap_err());
-    illegal(
-        checkpoint_store.save(&region(1), Epoch(u64::MAX), tick, Bytes::new()).await.unwrap_err(),
-    );
-    illegal(
-        checkpoint_store.save(&region(1), epoch, Tick(u64::MAX), Bytes::new()).await.unwrap_err(),
-    );
+    illegal(store.save(&region(1), epoch, tick, large).await.unwrap_err());
+    illegal(store.save(&region(1), Epoch(u64::MAX), tick, Bytes::new()).await.unwrap_err());
+    illegal(store.save(&region(1), epoch, Tick(u64::MAX), Bytes::new()).await.unwrap_err());
     let mut key = region(1);
     key.scene = "zero \0 byte".into();
-    illegal(checkpoint_store.save(&key, epoch, tick, Bytes::new()).await.unwrap_err());
-    illegal(checkpoint_store.load_player(&"x".repeat(256)).await.unwrap_err());
+    illegal(store.save(&key, epoch, tick, Bytes::new()).await.unwrap_err());
+    illegal(store.load_player(&"x".repeat(256)).await.unwrap_err());
     let large = SavedPlayer { place: vec![0; (64 << 10) + 1].into(), ..place("ann", 1, "") };
-    illegal(checkpoint_store.save_players(vec![large]).await.unwrap_err());
-    illegal(checkpoint_store.save_players(vec![place("ann", 1, ""); 10_001]).await.unwrap_err());
-    assert_eq!(checkpoint_store.regions().await.unwrap(), []);
+    illegal(store.save_players(vec![large]).await.unwrap_err());
+    illegal(store.save_players(vec![place("ann", 1, ""); 10_001]).await.unwrap_err());
+    assert_eq!(store.regions().await.unwrap(), []);
 }
 
-async fn large_snapshots_are_kept(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn large_snapshots_are_kept(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let state: Vec<u8> =
         (0..5_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for tick in 1..=3 {
-        let saved = checkpoint_store
-            .save(&region(1), Epoch(1), Tick(tick), state.clone().into())
-            .await
-            .unwrap();
+        let saved =
+            store.save(&region(1), Epoch(1), Tick(tick), state.clone().into()).await.unwrap();
         assert_eq!(saved, Saved::Ok);
     }
-    let kept = checkpoint_store.load(&region(1)).await.unwrap();
+    let kept = store.load(&region(1)).await.unwrap();
     let (newest, previous) = (kept.newest.unwrap(), kept.previous.unwrap());
     assert_eq!((newest.tick, previous.tick), (Tick(3), Tick(2)));
     assert!(newest.state == state && previous.state == state, "the bytes differ");
@@ -327,17 +308,12 @@ async fn large_snapshots_are_kept(checkpoint_store: CheckpointStore) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_goes_away_and_comes_back() {
-    let CheckpointStore::Postgres { mut server } = CheckpointStore::postgres().await else {
-        unreachable!()
-    };
-    let checkpoint_store = Postgres::connect(&server.url(), "test").await.unwrap();
-    save(&checkpoint_store, 1, &snapshot(1, 1, "a")).await;
+    let mut server = server().await;
+    let store = Postgres::connect(&server.url(), "test").await.unwrap();
+    save(&store, 1, &snapshot(1, 1, "a")).await;
     server.kill();
     let away = async || {
-        checkpoint_store
-            .save(&region(1), Epoch(1), Tick(2), "b".to_owned().into())
-            .await
-            .unwrap_err()
+        store.save(&region(1), Epoch(1), Tick(2), "b".to_owned().into()).await.unwrap_err()
     };
     let error = away().await;
     assert!(matches!(error, CheckpointError::Unreachable { .. }), "{error}");
@@ -345,16 +321,14 @@ async fn postgres_goes_away_and_comes_back() {
     assert!(matches!(error, CheckpointError::Unreachable { .. }), "{error}");
     assert!(!error.to_string().contains("purview:"), "the error contains the password: {error}");
     tokio::task::block_in_place(|| server.restart()).unwrap();
-    assert_eq!(save(&checkpoint_store, 1, &snapshot(1, 2, "b")).await, Saved::Ok);
-    let kept = checkpoint_store.load(&region(1)).await.unwrap();
+    assert_eq!(save(&store, 1, &snapshot(1, 2, "b")).await, Saved::Ok);
+    let kept = store.load(&region(1)).await.unwrap();
     assert_eq!(kept.previous, Some(snapshot(1, 1, "a")));
 }
 
 #[tokio::test]
 async fn clusters_do_not_see_each_others_checkpoints() {
-    let CheckpointStore::Postgres { server } = CheckpointStore::postgres().await else {
-        unreachable!()
-    };
+    let server = server().await;
     // Both create the tables at the same time.
     let url = server.url();
     let (one, other) =

@@ -99,10 +99,18 @@ fn a_lease_survives_threads_that_are_blocked_for_longer_than_its_ttl() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clusters_do_not_see_each_other() {
+async fn clusters_share_an_etcd_and_errors_name_their_causes() {
     let server = start().await;
-    let one = Etcd::connect(options(&server.url(), "one")).await.unwrap();
-    let other = Etcd::connect(options(&server.url(), "one more")).await.unwrap();
+    let url = server.url();
+    clusters_do_not_see_each_other(&url).await;
+    epochs_continue_above_those_of_checkpoints_when_etcd_is_new(&url).await;
+    an_error_of_the_address_names_its_cause(&url).await;
+    unreadable_data_is_reported_with_its_key(&url).await;
+}
+
+async fn clusters_do_not_see_each_other(url: &str) {
+    let one = Etcd::connect(options(url, "one")).await.unwrap();
+    let other = Etcd::connect(options(url, "one more")).await.unwrap();
     let at_one = one.join(node("a"), TTL).await.unwrap();
     let at_other = other.join(node("a"), TTL).await.unwrap();
     granted(one.claim(&at_one, &region(1)).await.unwrap());
@@ -110,10 +118,8 @@ async fn clusters_do_not_see_each_other() {
     assert!(!other.evict(at_one.incarnation()).await.unwrap());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn epochs_continue_above_those_of_checkpoints_when_etcd_is_new() {
-    let server = start().await;
-    let know = |epoch| EtcdOptions { epochs_above: Epoch(epoch), ..options(&server.url(), "test") };
+async fn epochs_continue_above_those_of_checkpoints_when_etcd_is_new(url: &str) {
+    let know = |epoch| EtcdOptions { epochs_above: Epoch(epoch), ..options(url, "new") };
     let first = Etcd::connect(know(5_000)).await.unwrap();
     // A later process uses the existing value.
     let second = Etcd::connect(know(0)).await.unwrap();
@@ -144,8 +150,7 @@ async fn a_store_that_lost_its_data_is_noticed() {
     assert!(matches!(error, LeaseError::WentBack { .. }), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_error_of_the_address_names_its_cause() {
+async fn an_error_of_the_address_names_its_cause(url: &str) {
     let connect = |urls: &[&str]| {
         Etcd::connect(EtcdOptions::new(urls.iter().map(|&url| url.into()).collect(), "test"))
     };
@@ -159,17 +164,14 @@ async fn an_error_of_the_address_names_its_cause() {
     let slash = Etcd::connect(options("http://127.0.0.1:1", "a/b")).await.err().unwrap();
     assert!(matches!(slash, LeaseError::Illegal { .. }), "{slash}");
     // One of two addresses suffices.
-    let server = start().await;
-    connect(&["http://127.0.0.1:1", &server.url()]).await.unwrap();
+    connect(&["http://127.0.0.1:1", url]).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unreadable_data_is_reported_with_its_key() {
-    let server = start().await;
-    let etcd = Etcd::connect(options(&server.url(), "test")).await.unwrap();
+async fn unreadable_data_is_reported_with_its_key(url: &str) {
+    let etcd = Etcd::connect(options(url, "test")).await.unwrap();
     let member = etcd.join(node("a"), TTL).await.unwrap();
     let key = format!("purview/test/regions/{}", region(1));
-    etcd_admin::put(&server.url(), &key, "{").await;
+    etcd_admin::put(url, &key, "{").await;
     let error = etcd.claim(&member, &region(1)).await.unwrap_err();
     assert!(
         matches!(&error, LeaseError::BadData { key, .. } if key.contains("regions/")),

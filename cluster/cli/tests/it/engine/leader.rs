@@ -13,9 +13,8 @@ over_each!(Bench: embedded, simulated, etcd: {
     waiting_for_leadership_survives_an_outage,
 });
 
-async fn another_process_leads_when_the_leader_leaves(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn another_process_leads_when_the_leader_leaves(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let first = a.campaign(&at_a).await.unwrap();
     let again = a.campaign(&at_a).await.unwrap();
     assert_eq!(first.revision(), again.revision());
@@ -34,28 +33,23 @@ async fn another_process_leads_when_the_leader_leaves(bench: Bench) {
     assert_eq!(leader.revision, second.revision());
 }
 
-async fn another_process_leads_when_the_leaders_lease_ends(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn another_process_leads_when_the_leaders_lease_ends(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let first = a.campaign(&at_a).await.unwrap();
     a.cut();
     let mut waiting = Box::pin(b.campaign(&at_b));
-    let mut second = None;
-    bench
-        .until("another leads", async || {
-            let held = bench.holds(first.membership().authority());
-            let soon = std::time::Duration::from_millis(5);
-            second = tokio::time::timeout(soon, &mut waiting).await.ok();
-            assert!(second.is_none() || !held, "there are two leaders");
-            second.is_some()
-        })
-        .await;
-    assert!(second.unwrap().unwrap().revision() > first.revision());
+    let second = bench.until_some("another leads", async || {
+        let held = bench.holds(first.membership().authority());
+        let soon = std::time::Duration::from_millis(5);
+        let second = tokio::time::timeout(soon, &mut waiting).await.ok();
+        assert!(second.is_none() || !held, "there are two leaders");
+        second
+    });
+    assert!(second.await.unwrap().revision() > first.revision());
 }
 
-async fn a_process_that_resigns_can_lead_again(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn a_process_that_resigns_can_lead_again(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let first = a.campaign(&at_a).await.unwrap();
     assert!(a.resign(&first).await.unwrap());
     assert!(!a.resign(&first).await.unwrap());
@@ -66,26 +60,20 @@ async fn a_process_that_resigns_can_lead_again(bench: Bench) {
     assert!(third.revision() > second.revision() && second.revision() > first.revision());
 }
 
-async fn a_waiting_process_learns_of_its_eviction(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn a_waiting_process_learns_of_its_eviction(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let _leads = a.campaign(&at_a).await.unwrap();
     let mut waiting = Box::pin(b.campaign(&at_b));
     a.evict(at_b.incarnation()).await.unwrap();
-    let mut told = None;
-    bench
-        .until("the process is told", async || {
-            told = tokio::time::timeout(TTL / 20, &mut waiting).await.ok();
-            told.is_some()
-        })
-        .await;
-    let error = told.unwrap().unwrap_err();
+    let told = bench.until_some("the process is told", async || {
+        tokio::time::timeout(TTL / 20, &mut waiting).await.ok()
+    });
+    let error = told.await.unwrap_err();
     assert!(matches!(error, LeaseError::LostLease { .. }), "{error}");
 }
 
-async fn waiting_for_leadership_survives_an_outage(mut bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn waiting_for_leadership_survives_an_outage(bench: &mut Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let first = a.campaign(&at_a).await.unwrap();
     let task = tokio::spawn({
         let (b, at_b) = (b.leases(), at_b.clone());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::Epoch;
-use purview_server::storage::{LeaseError, Loss, Released};
+use purview_server::storage::{Claim, LeaseError, Loss, Released};
 
 use super::bench::{Bench, TTL, granted, node, refused, region};
 use super::over_each;
@@ -22,9 +22,8 @@ over_each!(Bench: embedded, simulated, etcd: {
     illegal_data_is_refused,
 });
 
-async fn a_claim_excludes_other_claims(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn a_claim_excludes_other_claims(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
     assert_eq!(
         (&grant.key, grant.incarnation, grant.expected),
@@ -38,16 +37,15 @@ async fn a_claim_excludes_other_claims(bench: Bench) {
     granted(b.claim(&at_b, &region(2)).await.unwrap());
 }
 
-async fn an_owner_that_claims_again_gets_the_same_grant(bench: Bench) {
+async fn an_owner_that_claims_again_gets_the_same_grant(bench: &Bench) {
     let (a, at_a) = bench.node("a").await;
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
     let again = granted(a.claim(&at_a, &region(1)).await.unwrap());
     assert_eq!(first, again);
 }
 
-async fn epochs_grow_with_every_grant_of_any_region(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn epochs_grow_with_every_grant_of_any_region(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let mut last = Epoch(0);
     for round in 0..3 {
         let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
@@ -63,7 +61,7 @@ async fn epochs_grow_with_every_grant_of_any_region(bench: Bench) {
     }
 }
 
-async fn of_many_concurrent_claims_one_succeeds(bench: Bench) {
+async fn of_many_concurrent_claims_one_succeeds(bench: &Bench) {
     const NODES: usize = 6;
     const REGIONS: u32 = 20;
     let mut tasks = tokio::task::JoinSet::new();
@@ -74,10 +72,10 @@ async fn of_many_concurrent_claims_one_succeeds(bench: Bench) {
             let mut refusals = Vec::new();
             for n in 0..REGIONS {
                 match way.claim(&member, &region(n)).await.unwrap() {
-                    purview_server::storage::Claim::Granted(grant) => {
+                    Claim::Granted(grant) => {
                         epochs.insert(n, grant.epoch);
                     }
-                    purview_server::storage::Claim::Refused(refusal) => {
+                    Claim::Refused(refusal) => {
                         refusals.push((n, refusal.owner.unwrap().epoch));
                     }
                 }
@@ -96,9 +94,8 @@ async fn of_many_concurrent_claims_one_succeeds(bench: Bench) {
     }
 }
 
-async fn a_take_over_names_the_epoch_that_it_ends(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn a_take_over_names_the_epoch_that_it_ends(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let nobody = refused(b.take_over(&at_b, &region(1), Epoch(1)).await.unwrap());
     assert_eq!((nobody.expected, nobody.owner), (Some(Epoch(1)), None));
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
@@ -133,9 +130,8 @@ async fn a_take_over_names_the_epoch_that_it_ends(bench: Bench) {
     assert_eq!(anew.lineage, anew.epoch);
 }
 
-async fn only_the_owner_can_release_and_only_under_its_epoch(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn only_the_owner_can_release_and_only_under_its_epoch(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
     let Released::Not(refusal) = b.release(&at_b, &region(1), grant.epoch).await.unwrap() else {
         panic!("another released it");
@@ -155,9 +151,8 @@ async fn only_the_owner_can_release_and_only_under_its_epoch(bench: Bench) {
     granted(b.claim(&at_b, &region(1)).await.unwrap());
 }
 
-async fn leaving_frees_everything(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn leaving_frees_everything(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     for n in 0..3 {
         granted(a.claim(&at_a, &region(n)).await.unwrap());
     }
@@ -174,7 +169,7 @@ async fn leaving_frees_everything(bench: Bench) {
     assert_eq!(late, want);
 }
 
-async fn joining_again_is_another_incarnation(bench: Bench) {
+async fn joining_again_is_another_incarnation(bench: &Bench) {
     let (a, first) = bench.node("a").await;
     granted(a.claim(&first, &region(1)).await.unwrap());
     // One living member has a name.
@@ -190,9 +185,8 @@ async fn joining_again_is_another_incarnation(bench: Bench) {
     assert!(matches!(a.claim(&first, &region(2)).await.unwrap_err(), LeaseError::LostLease { .. }));
 }
 
-async fn an_evicted_node_learns_it_and_its_regions_are_free(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn an_evicted_node_learns_it_and_its_regions_are_free(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
     assert!(b.evict(at_a.incarnation()).await.unwrap());
     assert!(!b.evict(at_a.incarnation()).await.unwrap());
@@ -206,9 +200,8 @@ async fn an_evicted_node_learns_it_and_its_regions_are_free(bench: Bench) {
     assert_eq!(at_b.loss(), None);
 }
 
-async fn a_lease_without_a_holder_expires(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn a_lease_without_a_holder_expires(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
     let authority = at_a.authority().clone();
     let clone = at_a.clone();
@@ -218,24 +211,20 @@ async fn a_lease_without_a_holder_expires(bench: Bench) {
     refused(b.claim(&at_b, &region(1)).await.unwrap());
     assert!(bench.holds(&authority));
     drop(clone);
-    let mut next = None;
-    bench
-        .until("the lease runs out", async || {
-            let held = bench.holds(&authority);
-            match b.claim(&at_b, &region(1)).await.unwrap() {
-                purview_server::storage::Claim::Granted(grant) => {
-                    assert!(!held, "taken from one who still held it");
-                    next = Some(grant.epoch);
-                }
-                purview_server::storage::Claim::Refused(_) => {}
+    let next = bench.until_some("the lease runs out", async || {
+        let held = bench.holds(&authority);
+        match b.claim(&at_b, &region(1)).await.unwrap() {
+            Claim::Granted(grant) => {
+                assert!(!held, "taken from one who still held it");
+                Some(grant.epoch)
             }
-            next.is_some()
-        })
-        .await;
-    assert!(next > Some(first.epoch));
+            Claim::Refused(_) => None,
+        }
+    });
+    assert!(next.await > first.epoch);
 }
 
-async fn illegal_data_is_refused(bench: Bench) {
+async fn illegal_data_is_refused(bench: &Bench) {
     let (a, at_a) = bench.node("a").await;
     let illegal = |e: LeaseError| assert!(matches!(e, LeaseError::Illegal { .. }), "{e}");
     illegal(a.join(node(""), TTL).await.unwrap_err());

@@ -41,20 +41,16 @@ async fn backends(session: &Client) -> Vec<i32> {
     session.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-async fn save(checkpoint_store: &Postgres, tick: u64) -> Result<Saved, CheckpointError> {
-    checkpoint_store.save(&region(1), Epoch(1), Tick(tick), format!("state {tick}").into()).await
+async fn save(store: &Postgres, tick: u64) -> Result<Saved, CheckpointError> {
+    store.save(&region(1), Epoch(1), Tick(tick), format!("state {tick}").into()).await
 }
 
 /// Saves until one save is refused or accepted, as `wanted`: a reload takes a moment to reach every backend.
-async fn save_until(
-    checkpoint_store: &Postgres,
-    tick: &mut u64,
-    wanted: bool,
-) -> Option<CheckpointError> {
+async fn save_until(store: &Postgres, tick: &mut u64, wanted: bool) -> Option<CheckpointError> {
     let tried = tokio::time::timeout(LIMIT, async {
         loop {
             *tick += 1;
-            let saved = save(checkpoint_store, *tick).await;
+            let saved = save(store, *tick).await;
             if saved.is_ok() == wanted {
                 return saved.err();
             }
@@ -65,22 +61,30 @@ async fn save_until(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_only_server_is_left_and_found_again() {
+async fn a_server_may_be_read_only_slow_and_damaged_and_lose_its_tables() {
     let server = server().await;
-    let checkpoint_store = Postgres::connect(&server.url(), "test").await.unwrap();
-    let session = session(&server.url()).await;
+    let url = server.url();
+    a_read_only_server_is_left_and_found_again(&url).await;
+    a_query_without_a_waiting_caller_is_cancelled(&url).await;
+    snapshots_that_are_set_aside_keep_their_bytes_and_the_region_is_fenced(&url).await;
+    missing_tables_are_created_again(&url).await;
+}
+
+async fn a_read_only_server_is_left_and_found_again(url: &str) {
+    let store = Postgres::connect(url, "cluster-0").await.unwrap();
+    let session = session(url).await;
     let mut tick = 1;
-    save(&checkpoint_store, tick).await.unwrap();
+    save(&store, tick).await.unwrap();
     let before = backends(&session).await;
     set_read_only(&session, true).await;
-    let error = save_until(&checkpoint_store, &mut tick, false).await.unwrap();
+    let error = save_until(&store, &mut tick, false).await.unwrap();
     // The error allows another try: the checkpoint queue keeps its content.
     assert!(matches!(error, CheckpointError::Unreachable { .. }), "{error}");
     set_read_only(&session, false).await;
-    assert_eq!(save_until(&checkpoint_store, &mut tick, true).await, None);
+    assert_eq!(save_until(&store, &mut tick, true).await, None);
     let after = backends(&session).await;
     assert!(after.iter().all(|pid| !before.contains(pid)), "{before:?} are still used: {after:?}");
-    let kept = checkpoint_store.load(&region(1)).await.unwrap().newest.unwrap();
+    let kept = store.load(&region(1)).await.unwrap().newest.unwrap();
     assert_eq!(kept.tick, Tick(tick));
 }
 
@@ -97,8 +101,8 @@ async fn after_a_failover_the_next_host_is_used_without_a_restart() {
     };
     let hosts = format!("127.0.0.1:{},127.0.0.1:{}", port(&one), port(&two));
     let url = format!("postgres://purview:same@{hosts}/postgres");
-    let checkpoint_store = Postgres::connect(&url, "test").await.unwrap();
-    save(&checkpoint_store, 1).await.unwrap();
+    let store = Postgres::connect(&url, "test").await.unwrap();
+    save(&store, 1).await.unwrap();
     assert!(!backends(&first).await.is_empty() && backends(&second).await.is_empty());
     set_read_only(&first, true).await;
     // No save fails: a request that meets the old primary is repeated at the new one.
@@ -106,7 +110,7 @@ async fn after_a_failover_the_next_host_is_used_without_a_restart() {
     let moved = tokio::time::timeout(LIMIT, async {
         while backends(&second).await.is_empty() {
             tick += 1;
-            save(&checkpoint_store, tick).await.unwrap();
+            save(&store, tick).await.unwrap();
         }
     });
     moved.await.expect("the second host is never used");
@@ -116,19 +120,15 @@ async fn after_a_failover_the_next_host_is_used_without_a_restart() {
     assert!(backends(&first).await.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_query_without_a_waiting_caller_is_cancelled() {
-    let server = server().await;
-    let checkpoint_store = Postgres::connect(&server.url(), "test").await.unwrap();
-    let mut session = session(&server.url()).await;
-    save(&checkpoint_store, 1).await.unwrap();
-    let other = self::session(&server.url()).await;
+async fn a_query_without_a_waiting_caller_is_cancelled(url: &str) {
+    let store = Postgres::connect(url, "cluster-1").await.unwrap();
+    let (mut session, other) = (session(url).await, session(url).await);
+    save(&store, 1).await.unwrap();
     let locked = session.transaction().await.unwrap();
     locked.batch_execute("LOCK TABLE purview_players IN ACCESS EXCLUSIVE MODE").await.unwrap();
     // More queries than connections.
     for _ in 0..10 {
-        let asked =
-            tokio::time::timeout(Duration::from_millis(200), checkpoint_store.load_player("ann"));
+        let asked = tokio::time::timeout(Duration::from_millis(200), store.load_player("ann"));
         assert!(asked.await.is_err(), "the table is locked");
     }
     let waiting = "SELECT count(*) FROM pg_stat_activity \
@@ -140,9 +140,9 @@ async fn a_query_without_a_waiting_caller_is_cancelled() {
     });
     cancelled.await.expect("the server still runs queries without a waiting caller");
     // Checkpoints are stored meanwhile, and last positions as soon as the lock is gone.
-    assert_eq!(save(&checkpoint_store, 2).await, Ok(Saved::Ok));
+    assert_eq!(save(&store, 2).await, Ok(Saved::Ok));
     locked.rollback().await.unwrap();
-    assert_eq!(checkpoint_store.load_player("ann").await, Ok(None));
+    assert_eq!(store.load_player("ann").await, Ok(None));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,36 +164,31 @@ async fn tables_are_migrated_once_and_can_be_used_without_the_right_to_change_th
                  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain";
     session.batch_execute(newer).await.unwrap();
     let (_, host) = url.split_once('@').unwrap();
-    let checkpoint_store =
-        Postgres::connect(&format!("postgres://plain:plain@{host}"), "test").await.unwrap();
-    assert_eq!(save(&checkpoint_store, 1).await, Ok(Saved::Ok));
+    let store = Postgres::connect(&format!("postgres://plain:plain@{host}"), "test").await.unwrap();
+    assert_eq!(save(&store, 1).await, Ok(Saved::Ok));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn missing_tables_are_created_again() {
-    let server = server().await;
-    let checkpoint_store = Postgres::connect(&server.url(), "test").await.unwrap();
-    let session = session(&server.url()).await;
-    save(&checkpoint_store, 1).await.unwrap();
+async fn missing_tables_are_created_again(url: &str) {
+    let store = Postgres::connect(url, "cluster-3").await.unwrap();
+    let session = session(url).await;
+    save(&store, 1).await.unwrap();
     session.batch_execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
-    assert_eq!(save(&checkpoint_store, 2).await, Ok(Saved::Ok));
+    assert_eq!(save(&store, 2).await, Ok(Saved::Ok));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn snapshots_that_are_set_aside_keep_their_bytes_and_the_region_is_fenced() {
-    let server = server().await;
-    let checkpoint_store = Postgres::connect(&server.url(), "test").await.unwrap();
-    let session = session(&server.url()).await;
-    save(&checkpoint_store, 7).await.unwrap();
-    save(&checkpoint_store, 8).await.unwrap();
+async fn snapshots_that_are_set_aside_keep_their_bytes_and_the_region_is_fenced(url: &str) {
+    let store = Postgres::connect(url, "cluster-2").await.unwrap();
+    let session = session(url).await;
+    save(&store, 7).await.unwrap();
+    save(&store, 8).await.unwrap();
     session.batch_execute("UPDATE purview_states SET state = '\\xdeadbeef'").await.unwrap();
-    assert_eq!(checkpoint_store.set_aside(&region(1)).await, Ok(2));
+    assert_eq!(store.set_aside(&region(1)).await, Ok(2));
     let sql = "SELECT tick, state FROM purview_quarantine ORDER BY tick";
     let rows = session.query(sql, &[]).await.unwrap();
     let found: Vec<(i64, Vec<u8>)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let bytes = vec![0xde, 0xad, 0xbe, 0xef];
     assert_eq!(found, [(7, bytes.clone()), (8, bytes)]);
-    let late = save(&checkpoint_store, 6).await;
+    let late = save(&store, 6).await;
     assert_eq!(late, Ok(Saved::Fenced { by: Epoch(1), tick: Tick(8) }));
 }
 

@@ -19,29 +19,27 @@ fn unreachable(error: &LeaseError) {
     assert!(matches!(error, LeaseError::Unreachable { .. }), "{error}");
 }
 
-async fn a_node_that_is_cut_off_stops_before_another_begins(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn a_node_that_is_cut_off_stops_before_another_begins(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
     a.cut();
     let mut stopped_first = false;
-    let mut second = None;
-    bench
-        .until("another takes the region", async || {
-            // Read before the claim, whose answer takes time.
-            let held = bench.holds(at_a.authority());
-            match b.claim(&at_b, &region(1)).await.unwrap() {
-                Claim::Granted(grant) => {
-                    assert!(!held, "two nodes may act at once");
-                    second = Some(grant);
-                }
-                Claim::Refused(_) => stopped_first |= !held,
+    let second = bench.until_some("another takes the region", async || {
+        // Read before the claim, whose answer takes time.
+        let held = bench.holds(at_a.authority());
+        match b.claim(&at_b, &region(1)).await.unwrap() {
+            Claim::Granted(grant) => {
+                assert!(!held, "two nodes may act at once");
+                Some(grant)
             }
-            second.is_some()
-        })
-        .await;
+            Claim::Refused(_) => {
+                stopped_first |= !held;
+                None
+            }
+        }
+    });
+    let second = second.await;
     assert!(stopped_first, "it stopped only when the region was given away");
-    let second = second.unwrap();
     assert!(second.epoch > first.epoch);
     assert_eq!(at_a.loss(), None, "it cannot know yet");
     a.mend();
@@ -59,7 +57,7 @@ async fn a_node_that_is_cut_off_stops_before_another_begins(bench: Bench) {
 }
 
 async fn while_the_store_is_stopped_authority_ends_before_regions_are_granted_to_others(
-    bench: Bench,
+    bench: &Bench,
 ) {
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
@@ -77,14 +75,9 @@ async fn while_the_store_is_stopped_authority_ends_before_regions_are_granted_to
             over || bench.holds(at_a.authority())
         })
         .await;
-    let mut at_b = None;
-    bench
-        .until("another joins", async || {
-            at_b = b.join(super::bench::node("b"), TTL).await.ok();
-            at_b.is_some()
-        })
-        .await;
-    let at_b = at_b.unwrap();
+    let at_b =
+        bench.until_some("another joins", async || b.join(super::bench::node("b"), TTL).await.ok());
+    let at_b = at_b.await;
     let claim = b.claim(&at_b, &region(1)).await.unwrap();
     if over {
         assert!(!bench.holds(at_a.authority()));
@@ -94,7 +87,7 @@ async fn while_the_store_is_stopped_authority_ends_before_regions_are_granted_to
     }
 }
 
-async fn a_short_silence_changes_nothing(bench: Bench) {
+async fn a_short_silence_changes_nothing(bench: &Bench) {
     let (a, at_a) = bench.node("a").await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
     for _ in 0..3 {
@@ -109,9 +102,8 @@ async fn a_short_silence_changes_nothing(bench: Bench) {
     assert_eq!(grant.epoch, again.epoch);
 }
 
-async fn a_crash_of_the_store_evicts_no_node(mut bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn a_crash_of_the_store_evicts_no_node(bench: &mut Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
     bench.crash(&[&a, &b], Duration::from_millis(500)).await;
     bench

@@ -23,7 +23,7 @@ fn done(put: Put) -> Revision {
     }
 }
 
-async fn a_value_changes_only_for_a_writer_that_knows_its_version(bench: Bench) {
+async fn a_value_changes_only_for_a_writer_that_knows_its_version(bench: &Bench) {
     let a = bench.way().await;
     assert_eq!(a.get("plan").await.unwrap(), None);
     let absent = a.put_if("plan", Some(Revision(7)), "no".into()).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_value_changes_only_for_a_writer_that_knows_its_version(bench: Bench) 
     assert_eq!(&*a.get("plan").await.unwrap().unwrap().data, b"two");
 }
 
-async fn all_concurrent_creators_get_the_same_value(bench: Bench) {
+async fn all_concurrent_creators_get_the_same_value(bench: &Bench) {
     let mut tasks = tokio::task::JoinSet::new();
     for i in 0..8 {
         let way = bench.way().await;
@@ -56,7 +56,7 @@ async fn all_concurrent_creators_get_the_same_value(bench: Bench) {
     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
 }
 
-async fn of_many_concurrent_increments_none_is_lost(bench: Bench) {
+async fn of_many_concurrent_increments_none_is_lost(bench: &Bench) {
     async fn count(leases: Arc<dyn Leases>) {
         for _ in 0..10 {
             loop {
@@ -75,7 +75,7 @@ async fn of_many_concurrent_increments_none_is_lost(bench: Bench) {
     assert_eq!(&*ways[0].get("count").await.unwrap().unwrap().data, b"30");
 }
 
-async fn values_stay_when_their_writer_leaves(bench: Bench) {
+async fn values_stay_when_their_writer_leaves(bench: &Bench) {
     let (a, at_a) = bench.node("a").await;
     done(a.put_if("plan", None, "one".into()).await.unwrap());
     at_a.leave().await.unwrap();
@@ -83,7 +83,7 @@ async fn values_stay_when_their_writer_leaves(bench: Bench) {
     assert_eq!(&*b.get("plan").await.unwrap().unwrap().data, b"one");
 }
 
-async fn illegal_values_are_refused(bench: Bench) {
+async fn illegal_values_are_refused(bench: &Bench) {
     let a = bench.way().await;
     let illegal = |e: LeaseError| assert!(matches!(e, LeaseError::Illegal { .. }), "{e}");
     illegal(a.get("").await.unwrap_err());

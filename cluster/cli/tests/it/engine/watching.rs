@@ -17,7 +17,7 @@ over_each!(Bench: embedded, simulated, etcd: {
     several_watches_receive_the_same,
 });
 
-async fn a_watch_begins_with_a_full_snapshot(bench: Bench) {
+async fn a_watch_begins_with_a_full_snapshot(bench: &Bench) {
     let (a, at_a) = bench.node("a").await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
     a.put_if("plan", None, "p".into()).await.unwrap();
@@ -31,7 +31,7 @@ async fn a_watch_begins_with_a_full_snapshot(bench: Bench) {
     assert_eq!((view.nodes.len(), view.owners.len(), view.values.len()), (1, 1, 1));
 }
 
-async fn changes_come_in_order_through_a_crash(mut bench: Bench) {
+async fn changes_come_in_order_through_a_crash(bench: &mut Bench) {
     const COUNTS: u64 = 30;
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
@@ -43,14 +43,10 @@ async fn changes_come_in_order_through_a_crash(mut bench: Bench) {
             bench.crash(&[&a, &b], Duration::from_millis(300)).await;
         }
         let data = Bytes::from(i.to_string());
-        let mut put = None;
-        bench
-            .until("the store answers", async || {
-                put = a.put_if("count", revision, data.clone()).await.ok();
-                put.is_some()
-            })
-            .await;
-        let Some(Put::Done { revision: now, .. }) = put else { panic!("{put:?}") };
+        let put = bench.until_some("the store answers", async || {
+            a.put_if("count", revision, data.clone()).await.ok()
+        });
+        let Put::Done { revision: now, .. } = put.await else { panic!("it was refused") };
         revision = Some(now);
     }
     let last = (COUNTS - 1).to_string();
@@ -76,9 +72,8 @@ fn counts(events: &[Event]) -> Vec<String> {
     counts.map(|data| String::from_utf8(data.to_vec()).unwrap()).collect()
 }
 
-async fn a_lease_that_ends_is_one_change(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, _at_b) = bench.node("b").await;
+async fn a_lease_that_ends_is_one_change(bench: &Bench) {
+    let [(a, at_a), (b, _at_b)] = bench.two().await;
     let (mut watch, mut view) = (b.watch(), View::default());
     for n in 0..5 {
         granted(a.claim(&at_a, &region(n)).await.unwrap());
@@ -95,7 +90,7 @@ async fn a_lease_that_ends_is_one_change(bench: Bench) {
     assert_eq!(change.what.len(), 7, "{change:#?}");
 }
 
-async fn compacted_changes_come_as_a_full_snapshot(bench: Bench) {
+async fn compacted_changes_come_as_a_full_snapshot(bench: &Bench) {
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
     let (mut watch, mut view) = (b.watch(), View::default());
@@ -125,20 +120,16 @@ async fn compacted_changes_come_as_a_full_snapshot(bench: Bench) {
     assert!(matches!(begins, Some(Event::Snapshot(_))), "{events:#?}");
 }
 
-async fn an_outage_is_reported_once_and_no_change_is_missed(bench: Bench) {
+async fn an_outage_is_reported_once_and_no_change_is_missed(bench: &Bench) {
     let (a, at_a) = bench.node("a").await;
     let b = bench.way().await;
     let mut watch = b.watch();
     let Some(Ok(Event::Snapshot(mut view))) = watch.next().await else { panic!("no snapshot") };
     b.cut();
-    let mut told = None;
-    bench
-        .until("the outage is reported", async || {
-            told = tokio::time::timeout(Duration::from_millis(5), watch.next()).await.ok();
-            told.is_some()
-        })
-        .await;
-    let error = told.flatten().expect("the stream goes on").unwrap_err();
+    let told = bench.until_some("the outage is reported", async || {
+        tokio::time::timeout(Duration::from_millis(5), watch.next()).await.ok()
+    });
+    let error = told.await.expect("the stream goes on").unwrap_err();
     assert!(matches!(error, LeaseError::Unreachable { .. }), "{error}");
     let quiet = tokio::time::timeout(Duration::from_secs(3), watch.next()).await;
     assert!(quiet.is_err(), "told again: {quiet:?}");
@@ -150,9 +141,8 @@ async fn an_outage_is_reported_once_and_no_change_is_missed(bench: Bench) {
     assert_eq!(events.len(), 3, "{events:#?}");
 }
 
-async fn several_watches_receive_the_same(bench: Bench) {
-    let (a, at_a) = bench.node("a").await;
-    let (b, at_b) = bench.node("b").await;
+async fn several_watches_receive_the_same(bench: &Bench) {
+    let [(a, at_a), (b, at_b)] = bench.two().await;
     let mut first = (a.watch(), View::default());
     granted(a.claim(&at_a, &region(0)).await.unwrap());
     let mut second = (b.watch(), View::default());

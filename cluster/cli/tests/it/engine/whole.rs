@@ -20,42 +20,35 @@ fn layout(scene: &str, change: u64, data: &str) -> KeptLayout {
     KeptLayout { scene: scene.into(), change, data: data.to_owned().into() }
 }
 
-async fn the_latest_change_of_a_layout_is_kept(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
-    assert_eq!(checkpoint_store.layouts().await.unwrap(), []);
+async fn the_latest_change_of_a_layout_is_kept(bench: &CheckpointStore) {
+    let store = bench.open().await;
+    assert_eq!(store.layouts().await.unwrap(), []);
     for (change, data, kept) in [(3, "a", true), (3, "b", true), (2, "x", false), (9, "c", true)] {
-        assert_eq!(
-            checkpoint_store.save_layout(layout("city", change, data)).await.unwrap(),
-            kept,
-            "{data}"
-        );
+        assert_eq!(store.save_layout(layout("city", change, data)).await.unwrap(), kept, "{data}");
     }
-    checkpoint_store.save_layout(layout("arena 'x'", 1, "d")).await.unwrap();
+    store.save_layout(layout("arena 'x'", 1, "d")).await.unwrap();
     let all = [layout("arena 'x'", 1, "d"), layout("city", 9, "c")];
-    assert_eq!(checkpoint_store.layouts().await.unwrap(), all);
+    assert_eq!(store.layouts().await.unwrap(), all);
     for illegal in [
         layout("", 1, ""),
         layout("zero \0 byte", 1, ""),
         layout("city", u64::MAX, ""),
         KeptLayout { data: vec![0; (512 << 10) + 1].into(), ..layout("city", 10, "") },
     ] {
-        let error = checkpoint_store.save_layout(illegal).await.unwrap_err();
+        let error = store.save_layout(illegal).await.unwrap_err();
         assert!(matches!(error, CheckpointError::Illegal { .. }), "{error}");
     }
-    assert_eq!(checkpoint_store.layouts().await.unwrap(), all);
+    assert_eq!(store.layouts().await.unwrap(), all);
 }
 
-async fn layouts_survive_closing_and_opening(mut checkpoint_store: CheckpointStore) {
-    let opened = checkpoint_store.open().await;
+async fn layouts_survive_closing_and_opening(bench: &mut CheckpointStore) {
+    let opened = bench.open().await;
     opened.save_layout(layout("city", 3, "a")).await.unwrap();
     opened.processes_are(5).await.unwrap();
     let processes = opened.processes().await.unwrap();
     drop(opened);
-    if let CheckpointStore::Postgres { server } = &mut checkpoint_store {
-        server.kill();
-        tokio::task::block_in_place(|| server.restart()).unwrap();
-    }
-    let opened = checkpoint_store.open().await;
+    bench.restart();
+    let opened = bench.open().await;
     assert_eq!(opened.layouts().await.unwrap(), [layout("city", 3, "a")]);
     assert!(!opened.save_layout(layout("city", 2, "x")).await.unwrap());
     opened.processes_are(2).await.unwrap();
@@ -69,13 +62,13 @@ fn place(n: usize) -> SavedPlayer {
     SavedPlayer { name, epoch: Epoch(n as u64), clock: 7, holder, place }
 }
 
-async fn all_players_are_read_page_by_page(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn all_players_are_read_page_by_page(bench: &CheckpointStore) {
+    let store = bench.open().await;
     let all: Vec<SavedPlayer> = (0..25).map(place).collect();
-    checkpoint_store.save_players(all.clone()).await.unwrap();
+    store.save_players(all.clone()).await.unwrap();
     let (mut told, mut after) = (Vec::new(), String::new());
     loop {
-        let page = checkpoint_store.players(&after, 10).await.unwrap();
+        let page = store.players(&after, 10).await.unwrap();
         let Some(last) = page.last() else { break };
         assert!(page.len() <= 10);
         after.clone_from(&last.name);
@@ -84,35 +77,32 @@ async fn all_players_are_read_page_by_page(checkpoint_store: CheckpointStore) {
     assert_eq!(told, all);
 }
 
-async fn the_first_process_names_the_cluster_for_all_later_ones(store: CheckpointStore) {
+async fn the_first_process_names_the_cluster_for_all_later_ones(bench: &CheckpointStore) {
     let [first, second] = [[0xf1; 16], [2; 16]].map(ClusterId::new);
-    let opened = store.open().await;
+    let opened = bench.open().await;
     assert_eq!(opened.cluster_id(first).await.unwrap(), first);
     assert_eq!(opened.cluster_id(second).await.unwrap(), first);
     drop(opened);
-    let opened = store.open().await;
+    let opened = bench.open().await;
     assert_eq!(opened.cluster_id(second).await.unwrap(), first);
 }
 
-async fn erase_removes_everything(checkpoint_store: CheckpointStore) {
-    let checkpoint_store = checkpoint_store.open().await;
+async fn erase_removes_everything(bench: &CheckpointStore) {
+    let store = bench.open().await;
     for tick in [1, 2] {
-        checkpoint_store
-            .save(&region(1), Epoch(9), Tick(tick), Bytes::from_static(b"s"))
-            .await
-            .unwrap();
+        store.save(&region(1), Epoch(9), Tick(tick), Bytes::from_static(b"s")).await.unwrap();
     }
-    checkpoint_store.save_players(vec![place(1)]).await.unwrap();
-    checkpoint_store.save_layout(layout("city", 3, "a")).await.unwrap();
+    store.save_players(vec![place(1)]).await.unwrap();
+    store.save_layout(layout("city", 3, "a")).await.unwrap();
     let [before, after] = [[1; 16], [2; 16]].map(ClusterId::new);
-    checkpoint_store.cluster_id(before).await.unwrap();
-    checkpoint_store.erase().await.unwrap();
-    assert_eq!(checkpoint_store.cluster_id(after).await.unwrap(), after);
-    assert_eq!(checkpoint_store.regions().await.unwrap(), []);
-    assert_eq!(checkpoint_store.load(&region(1)).await.unwrap(), Default::default());
-    assert_eq!(checkpoint_store.players("", 10).await.unwrap(), []);
-    assert_eq!(checkpoint_store.layouts().await.unwrap(), []);
-    assert_eq!(checkpoint_store.highest_epoch().await.unwrap(), Epoch(0));
+    store.cluster_id(before).await.unwrap();
+    store.erase().await.unwrap();
+    assert_eq!(store.cluster_id(after).await.unwrap(), after);
+    assert_eq!(store.regions().await.unwrap(), []);
+    assert_eq!(store.load(&region(1)).await.unwrap(), Default::default());
+    assert_eq!(store.players("", 10).await.unwrap(), []);
+    assert_eq!(store.layouts().await.unwrap(), []);
+    assert_eq!(store.highest_epoch().await.unwrap(), Epoch(0));
     // The erased data fences nothing.
-    assert!(checkpoint_store.save_layout(layout("city", 1, "b")).await.unwrap());
+    assert!(store.save_layout(layout("city", 1, "b")).await.unwrap());
 }

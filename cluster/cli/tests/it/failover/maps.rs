@@ -4,58 +4,43 @@
 use std::collections::BTreeSet;
 
 use super::trial::Trial;
-use crate::ctl::{ctl, order, refused, survey};
+use crate::ctl::{order, refused, survey};
 
 #[test]
 fn regions_are_split_merged_and_scaled_under_walking_clients() {
     let trial = Trial::start();
-    let before = trial.leaves();
+    impossible_layouts_are_errors_that_name_the_legal_ones(&trial);
     let gateway = &trial.cluster.gateways()[0];
     // A region that is about to migrate completes that first.
     let moves = survey(gateway).regions.remove(0);
-    let at = trial.cluster.nodes().iter().position(|node| node.name == moves.node).unwrap();
-    let next = &trial.cluster.nodes()[(at + 1) % 3].name;
-    order(gateway, &["move", &format!("R{}", moves.region), next, "--within", "0s"]);
-    let split = ctl(gateway, &["split", "R1"]);
-    assert_eq!(split["done"], true);
+    let next = trial.next_of(&moves.node);
+    order(gateway, &["move", &format!("R{}", moves.region), &next, "--within", "0s"]);
+    trial.order(&["split", "R1"]);
     let map = survey(gateway).maps.remove(0);
     assert_eq!((map.version, map.regions, map.next), (2, 7, None));
     trial.pause_and_check("after a split");
-    assert_eq!(ctl(gateway, &["merge", "R1", "R1000000"])["done"], true);
+    trial.order(&["merge", "R1", "R1000000"]);
     trial.pause_and_check("after a merge");
-    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "6x4"])["done"], true);
-    trial.pause_and_check("with 24 regions");
+    trial.scale("6x4");
     assert_eq!(survey(gateway).maps[0].regions, 24);
-    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "1x1"])["done"], true);
-    trial.pause_and_check("with one region");
-    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "3x2"])["done"], true);
-    trial.pause_and_check("with six again");
-    assert_eq!(trial.leaves(), before, "no entity left a view");
-    assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
-    // Regions that ended are removed once no process can need them any more.
-    let begin = std::time::Instant::now();
-    while survey(gateway).regions.len() != 6 {
-        assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
-        trial.walk(1);
-    }
+    trial.scale("1x1");
+    trial.scale("3x2");
+    trial.assert_undisturbed();
+    trial.wait_until_left(6);
     trial.pause_and_check("in the end");
-    assert_eq!(trial.leaves(), before, "no entity left a view");
+    trial.assert_unseen();
 }
 
 #[test]
 fn new_regions_migrate_to_other_nodes_and_survive_them() {
     let mut trial = Trial::start();
-    let before = trial.leaves();
-    let gateway = &trial.cluster.gateways()[0];
-    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "4x2"])["done"], true);
-    let regions = survey(gateway).regions;
+    trial.order(&["layout", "field", "--regions", "4x2"]);
+    let regions = survey(&trial.cluster.gateways()[0]).regions;
     let new = regions.iter().find(|r| r.region >= 1_000_000).expect("a new one").clone();
-    let at = trial.cluster.nodes().iter().position(|node| node.name == new.node).unwrap();
-    let next = trial.cluster.nodes()[(at + 1) % 3].name.clone();
-    let done = ctl(gateway, &["move", &format!("R{}", new.region), &next]);
-    assert_eq!(done["done"], true, "{new:?} to {next}");
+    let next = trial.next_of(&new.node);
+    trial.migrate(new.region, &next);
     trial.pause_and_check("after the new one has moved");
-    assert_eq!(trial.leaves(), before, "no entity left a view");
+    trial.assert_unseen();
     // A node that starts later knows the layout, and replaces a node that dies.
     trial.cluster.add_node("late".to_owned()).unwrap();
     trial.walk(2);
@@ -66,13 +51,10 @@ fn new_regions_migrate_to_other_nodes_and_survive_them() {
     let gateway = &trial.cluster.gateways()[1];
     let owners: BTreeSet<String> = survey(gateway).regions.into_iter().map(|r| r.node).collect();
     assert!(owners.contains("late") && !owners.contains(&next), "{owners:?}");
-    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "3x2"])["done"], true);
-    trial.pause_and_check("with six again");
+    trial.scale("3x2");
 }
 
-#[test]
-fn an_impossible_layout_is_an_error_that_names_the_legal_ones() {
-    let trial = Trial::start();
+fn impossible_layouts_are_errors_that_name_the_legal_ones(trial: &Trial) {
     let gateway = &trial.cluster.gateways()[0];
     let said = refused(gateway, &["split", "R77"]);
     assert!(said.contains("no scene has a region 77"), "{said}");
@@ -91,7 +73,6 @@ fn an_impossible_layout_is_an_error_that_names_the_legal_ones() {
 #[test]
 fn planes_in_groups_run_on_different_nodes() {
     let trial = Trial::on_planes(2);
-    let before = trial.leaves();
     let gateway = &trial.cluster.gateways()[0];
     let regions = survey(gateway).regions;
     let groups = |planes: u16| regions.iter().filter(move |r| r.planes == planes);
@@ -105,29 +86,22 @@ fn planes_in_groups_run_on_different_nodes() {
             _ if region.node == *node => other,
             _ => continue,
         };
-        let done = ctl(gateway, &["move", &format!("R{}", region.region), to]);
-        assert_eq!(done["done"], true, "{region:?} to {to}");
+        trial.migrate(region.region, to);
     }
     trial.pause_and_check("with each line on its own nodes");
     let regions = survey(gateway).regions;
     assert!(regions.iter().all(|r| (r.planes == 1) == (r.node == *node)), "{regions:?}");
-    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "2x2"])["done"], true);
-    trial.pause_and_check("with four regions for each line");
-    assert_eq!(survey(gateway).maps[0].regions, 8);
-    assert_eq!(trial.leaves(), before, "no entity left a view");
-    assert!(!trial.has_taken_over(), "no region was recovered from a checkpoint");
+    trial.scale("2x2");
+    assert_eq!(survey(gateway).maps[0].regions, 8, "four for each line");
+    trial.assert_undisturbed();
     // The node of the second line dies while regions of that line that have ended still run there.
-    assert_eq!(ctl(gateway, &["layout", "field", "--regions", "1x1"])["done"], true);
+    trial.order(&["layout", "field", "--regions", "1x1"]);
     let retiring = survey(gateway).regions.into_iter().filter(|r| r.planes == 1 && r.node == *node);
     assert!(retiring.count() > 1, "some of the regions are ending");
     trial.cluster.nodes()[2].kill();
     trial.walk(5);
     trial.pause_and_check("after the node of one line has died with regions that were given up");
     assert!(trial.has_taken_over());
-    let begin = std::time::Instant::now();
-    while survey(gateway).regions.len() != 2 {
-        assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
-        trial.walk(1);
-    }
+    trial.wait_until_left(2);
     trial.pause_and_check("once they are given up");
 }

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::time::Instant;
 
 use purview::scene::Plane;
 use purview::wire::client::Join;
@@ -10,8 +9,9 @@ use purview_client::{Client, Event, join_at};
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
 use purview_server::config::Config;
 
-use crate::ctl::survey;
-use crate::walkers::{Crowd, FIELD, PATIENCE, STEP, Shared, Ticket, way};
+use crate::common::{PROGRAM, try_for};
+use crate::ctl::{ctl, survey};
+use crate::walkers::{Crowd, FIELD, STEP, Shared, Ticket, way};
 
 const CLIENTS: i32 = 36;
 
@@ -67,27 +67,21 @@ async fn client(url: String, plane: Plane, mut ticket: Ticket) -> (Shared, Strin
 
 /// A cluster of `nodes` nodes, whose peers reach them at `address`, without clients.
 pub fn cluster(address: IpAddr, nodes: u16, (groups, etcds): (u16, usize)) -> LocalCluster {
-    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
     let parts = Parts { nodes, gateways: 2 };
     let mut config = config(groups);
     config.cluster.listen.set_ip(address);
     config.cluster.insecure = true;
     let stores = Stores { etcds, ..Stores::PLAIN };
-    LocalCluster::start_on(stores, program, &config, parts, &mut |_| {}).unwrap()
+    LocalCluster::start_on(stores, Path::new(PROGRAM), &config, parts, &mut |_| {}).unwrap()
 }
 
 /// Waits until a node of a cluster owns so many regions.
 pub fn wait_until_owns(cluster: &LocalCluster, node: &str, regions: usize) {
-    let begin = Instant::now();
-    loop {
+    try_for(&format!("{node} owns {regions} regions"), || {
         let survey = survey(&cluster.gateways()[0]);
         let owns = survey.regions.iter().filter(|region| region.node == node).count();
-        if owns == regions {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{node} owns {owns} regions, not {regions}");
-        std::thread::sleep(STEP);
-    }
+        if owns == regions { Ok(()) } else { Err(owns) }
+    });
 }
 
 /// Whether a node of a cluster logged that it recovered a region of another node from a checkpoint.
@@ -99,6 +93,8 @@ pub fn has_taken_over(cluster: &LocalCluster) -> bool {
 pub struct Trial {
     pub crowd: Crowd,
     pub cluster: LocalCluster,
+    /// How many leaves clients were told before any fault.
+    leaves: usize,
 }
 
 impl Trial {
@@ -131,8 +127,9 @@ impl Trial {
             let plane = Plane(ticket.i / 2 % i32::from(groups));
             client(url, plane, ticket)
         });
-        let trial = Trial { crowd, cluster };
+        let mut trial = Trial { crowd, cluster, leaves: 0 };
         trial.pause_and_check("before any fault");
+        trial.leaves = trial.leaves();
         trial
     }
 
@@ -152,10 +149,52 @@ impl Trial {
     }
 
     /// How many leaves all clients were told. Clients walk in step, so none is due.
-    pub fn leaves(&self) -> usize {
+    fn leaves(&self) -> usize {
         self.crowd.of_each(|walker| walker.leaves).iter().sum()
     }
 
+    /// No client was told of a leave since the start.
+    #[track_caller]
+    pub fn assert_unseen(&self) {
+        assert_eq!(self.leaves(), self.leaves, "no entity left a view");
+    }
+
+    /// Nor has a region lost anything.
+    #[track_caller]
+    pub fn assert_undisturbed(&self) {
+        self.assert_unseen();
+        assert!(!self.has_taken_over(), "no region was recovered from a checkpoint");
+    }
+
+    /// The name of the node after this one.
+    pub fn next_of(&self, node: &str) -> String {
+        let at = self.cluster.nodes().iter().position(|known| known.name == node).unwrap();
+        self.cluster.nodes()[(at + 1) % 3].name.clone()
+    }
+
+    #[track_caller]
+    pub fn order(&self, args: &[&str]) {
+        assert_eq!(ctl(&self.cluster.gateways()[0], args)["done"], true, "{args:?}");
+    }
+
+    #[track_caller]
+    pub fn migrate(&self, region: u32, to: &str) {
+        self.order(&["move", &format!("R{region}"), to]);
+    }
+
+    #[track_caller]
+    pub fn scale(&self, regions: &str) {
+        self.order(&["layout", "field", "--regions", regions]);
+        self.pause_and_check(&format!("with {regions} regions"));
+    }
+
+    /// Waits until so many regions are left: those that ended stay while a process may need them.
+    pub fn wait_until_left(&self, regions: usize) {
+        try_for("regions that ended are given up", || {
+            let left = survey(&self.cluster.gateways()[0]).regions;
+            if left.len() == regions { Ok(()) } else { Err(left) }
+        });
+    }
     /// Whether a node has recovered a region of another one from a checkpoint.
     pub fn has_taken_over(&self) -> bool {
         has_taken_over(&self.cluster)

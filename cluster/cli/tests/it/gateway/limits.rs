@@ -31,6 +31,11 @@ fn tcp(world: &World) -> SocketAddr {
     world.gateway.tcp_addr().unwrap()
 }
 
+/// A client of 127.0.0.`n`.
+async fn client(world: &World, n: u8) -> Client {
+    Client::Tcp(from([127, 0, 0, n], tcp(world)).await)
+}
+
 fn refused(world: &World, why: Refusal) -> u64 {
     world.gateway.metrics().admission.refusals().find(|(known, _)| *known == why).unwrap().1
 }
@@ -99,11 +104,11 @@ async fn the_limit_of_an_address_does_not_affect_other_addresses() {
     let world = World::with(config(limits), Flood::No).await;
     let mut sessions = Vec::new();
     for _ in 0..2 {
-        let mut client = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
+        let mut client = client(&world, 2).await;
         world.enter(&mut client).await;
         sessions.push(client);
     }
-    let mut third = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
+    let mut third = client(&world, 2).await;
     let Said::Msg(ServerMsg::Closing(closing)) = third.receive().await else {
         panic!("the connection was accepted")
     };
@@ -113,32 +118,32 @@ async fn the_limit_of_an_address_does_not_affect_other_addresses() {
         "{}",
         closing.detail
     );
-    world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;
+    world.enter(&mut client(&world, 3).await).await;
     // A client that leaves makes room.
     drop(sessions);
     until("both are gone", || world.gateway.metrics().connections_open.load(Relaxed) == 0).await;
-    world.enter(&mut Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await)).await;
+    world.enter(&mut client(&world, 2).await).await;
 }
 
 #[actix_rt::test]
 async fn an_address_with_failing_tokens_is_blocked() {
     let limits = AddressLimits { failed_tokens: 3, ..AddressLimits::default() };
     let world = World::with(config(limits), Flood::No).await;
-    let mut friend = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
+    let mut friend = client(&world, 2).await;
     world.enter(&mut friend).await;
     for _ in 0..3 {
-        let mut guess = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
+        let mut guess = client(&world, 2).await;
         guess
             .say(Hello { version: PROTOCOL_VERSION, token: "guess".into(), crowd: false }.into())
             .await;
         assert_eq!(guess.closed().await, u16::from(CloseCode::Token));
     }
-    let mut blocked = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
+    let mut blocked = client(&world, 2).await;
     assert_eq!(blocked.closed().await, u16::from(CloseCode::Overload));
     assert_eq!(refused(&world, Refusal::Blocked), 1);
     assert_eq!(world.gateway.metrics().admission.tokens_failed.load(Relaxed), 3);
     // Other addresses and existing sessions are not affected.
-    world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;
+    world.enter(&mut client(&world, 3).await).await;
     super::pong(&mut friend, 9).await;
 }
 

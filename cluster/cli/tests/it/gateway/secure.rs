@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::support::{Flood, World};
+use crate::common::event;
 
 /// Certificates of a test authority.
 struct Authority(tempfile::TempDir);
@@ -44,13 +45,12 @@ impl Authority {
 
 async fn pong(client: &mut Client, nonce: u64) {
     client.ping(nonce).await.unwrap();
-    loop {
-        match client.next().await.unwrap() {
-            Event::Pong(pong) => return assert_eq!(pong.nonce, nonce),
-            Event::Closed { code, detail } => panic!("closed with {code:?}: {detail}"),
-            _ => {}
-        }
-    }
+    event(client, |event| match event {
+        Event::Pong(pong) => Some(assert_eq!(pong.nonce, nonce)),
+        Event::Closed { code, detail } => panic!("closed with {code:?}: {detail}"),
+        _ => None,
+    })
+    .await;
 }
 
 /// Repeats until the server shows a trusted certificate.

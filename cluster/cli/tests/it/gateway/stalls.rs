@@ -12,7 +12,8 @@ use purview_server::gateway::Tokens;
 use purview_server::process::Background;
 use tokio::time::{Instant, interval, timeout};
 
-/// How long a test waits for what must come.
+use crate::common::dev_token;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ticks of 100 ms within which all that a stall had kept is applied.
@@ -26,14 +27,10 @@ fn server() -> Background {
     Background::start(Config::parse(text).unwrap(), Tokens::dev()).unwrap()
 }
 
-fn token() -> String {
-    Tokens::dev().mint("ann", Some(PATIENCE * 10)).unwrap()
-}
-
 /// A client that steps `hz` times a second, stalls for so many seconds, and then delivers what it has kept. Gives the
 /// ticks between the answer to a ping behind it all and the frame that acknowledges it all.
 async fn stalls(url: String, hz: u64, stall_s: u64) -> u64 {
-    let mut client = Client::connect(&url, &token()).await.unwrap();
+    let mut client = Client::connect(&url, &dev_token("ann")).await.unwrap();
     client.join(join("meadow")).await.unwrap();
     let (mut sender, mut receiver) = client.split();
     let step = Duration::from_micros(1_000_000 / hz);
@@ -102,7 +99,7 @@ async fn honest_clients_that_stall_are_never_closed_and_catch_up() {
 async fn a_flood_is_read_slowly_and_closed_when_it_lasts() {
     let server = server();
     let url = server.reach().url().unwrap();
-    let mut client = Client::connect(&url, &token()).await.unwrap();
+    let mut client = Client::connect(&url, &dev_token("ann")).await.unwrap();
     client.join(join("meadow")).await.unwrap();
     let limit = u64::from(client.welcome().rate_limit);
     let (mut sender, mut receiver) = client.split();

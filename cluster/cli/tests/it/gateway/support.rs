@@ -27,10 +27,11 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::common::HOUR;
+
 /// What the fake region does besides answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flood {
-    /// Nothing.
     No,
     /// Sends big frames to all sessions all the time, except to sessions that are held back.
     Polite,
@@ -303,7 +304,7 @@ impl World {
         // Of a subject of its own: a subject has few sessions.
         static TESTERS: AtomicU64 = AtomicU64::new(0);
         let subject = format!("tester {}", TESTERS.fetch_add(1, Ordering::Relaxed));
-        self.tokens.mint(&subject, Some(Duration::from_secs(3_600))).expect("a token")
+        self.tokens.mint(&subject, Some(HOUR)).expect("a token")
     }
 
     pub fn hello(&self) -> ClientMsg {
@@ -333,7 +334,7 @@ async fn connect(addr: SocketAddr) -> TcpStream {
 pub fn join(plane: Option<i32>) -> ClientMsg {
     let plane = plane.map(Plane);
     let properties = vec![FirstProperty::appearance(&[1]).unwrap()];
-    Join { scene: "meadow".into(), plane, pos: None, sight: None, properties, view_cap: 0 }.into()
+    Join { plane, properties, ..purview_client::join("meadow") }.into()
 }
 
 pub fn step(seq: u32, x: i32) -> ClientMsg {
@@ -357,7 +358,6 @@ pub fn leave() -> ClientMsg {
     Leave {}.into()
 }
 
-/// A message of the server.
 #[derive(Debug)]
 // A test holds only a few of them.
 #[allow(clippy::large_enum_variant)]

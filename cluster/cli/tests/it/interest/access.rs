@@ -1,6 +1,6 @@
 //! Who may connect, and by what: tokens, TLS, Unix sockets; and what else a gRPC service offers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use purview_client::Trust;
 use purview_server::interest::client::{Address, ClientError};
@@ -30,6 +30,12 @@ fn code(error: ClientError) -> Code {
         ClientError::Status(status) => status.code(),
         other => panic!("{other}"),
     }
+}
+
+/// An authority of a test in a folder, and a certificate of it with its key.
+fn certificates(folder: &Path) -> [PathBuf; 3] {
+    make(folder, &["127.0.0.1".to_owned()], 1).unwrap();
+    ["ca.pem", "gateway.pem", "gateway.key"].map(|name| folder.join(name))
 }
 
 fn text(path: &Path) -> &str {
@@ -106,19 +112,16 @@ fn the_service_describes_itself_and_its_health() {
 #[test]
 fn connections_are_encrypted_and_the_certificate_is_checked() {
     let place = tempfile::tempdir().unwrap();
-    let certs = place.path().join("certs");
-    make(&certs, &["127.0.0.1".to_owned()], 1).unwrap();
-    let (cert, key) = (certs.join("gateway.pem"), certs.join("gateway.key"));
+    let [ca, cert, key] = certificates(&place.path().join("certs"));
     let service = Service::start(&["--tls-cert", text(&cert), "--tls-key", text(&key)]);
     let url = service.url().replace("http:", "https:");
     runtime().block_on(async {
-        let trust = Trust::file(&certs.join("ca.pem")).unwrap();
+        let trust = Trust::file(&ca).unwrap();
         works(&Address { url: url.clone(), token: None, trust }).await;
         let plain = service.address().begin().await.unwrap_err();
         assert!(matches!(plain, ClientError::Connect { .. } | ClientError::Status(_)), "{plain}");
-        let other = place.path().join("other");
-        make(&other, &["127.0.0.1".to_owned()], 1).unwrap();
-        let trust = Trust::file(&other.join("ca.pem")).unwrap();
+        let [other, ..] = certificates(&place.path().join("other"));
+        let trust = Trust::file(&other).unwrap();
         let strange = Address { url, token: None, trust }.begin().await.unwrap_err();
         assert!(matches!(strange, ClientError::Connect { .. }), "{strange}");
     });
@@ -158,9 +161,7 @@ fn a_unix_socket_serves_one_user_and_goes_with_the_process() {
 #[test]
 fn other_machines_are_let_in_only_with_tls_and_a_token() {
     let place = tempfile::tempdir().unwrap();
-    let certs = place.path().join("certs");
-    make(&certs, &["127.0.0.1".to_owned()], 1).unwrap();
-    let (cert, key) = (certs.join("gateway.pem"), certs.join("gateway.key"));
+    let [_, cert, key] = certificates(&place.path().join("certs"));
     let tls = ["--tls-cert", text(&cert), "--tls-key", text(&key)];
     let (code, error) = refused(&["--listen", "0.0.0.0:0"]);
     assert_eq!(code, 1);

@@ -1,15 +1,13 @@
 //! `purview-lab bench interest` measures all that its page shows.
 
-use crate::end_to_end::process::lab;
+use crate::end_to_end::process::run_lab;
 
 #[test]
 fn every_table_is_measured() {
-    let mut command = lab(&[]);
-    command.args(["bench", "interest", "--most", "1000", "--seconds", "0.05", "--json"]);
-    let output = command.output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{error}");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let args = ["bench", "interest", "--most", "1000", "--seconds", "0.05", "--json"];
+    let done = run_lab(&args);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let told: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     let positive = |row: &serde_json::Value, keys: &[&str]| {
         for key in keys {
             assert!(row[key].as_f64() > Some(0.0), "{key}: {row}");

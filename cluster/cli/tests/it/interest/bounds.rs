@@ -13,12 +13,11 @@ use purview_server::interest::proto::{Change, Delete, Reason, change};
 use tonic::Code;
 
 use super::support::{
-    GROUND, Plain, Service, ask, both, circle, create, outcome, runtime, scene, tick, walk,
+    GROUND, Service, ask, both, circle, create, outcome, raw, runtime, scene, tick, walk,
 };
 
 const MIB: usize = 1 << 20;
 
-/// Entities at one point.
 fn crowd(ids: std::ops::Range<u64>) -> Change {
     create(1, &ids.map(|id| (id, 0, 0)).collect::<Vec<_>>())
 }
@@ -88,14 +87,10 @@ fn pairs_of_a_session_and_of_all_sessions_are_bounded() {
 
 /// What a client without the types gets for a request.
 async fn answer(service: &Service, request: Bytes) -> (Code, String) {
-    let channel = service.address().channel().await.unwrap();
-    let mut grpc = tonic::client::Grpc::new(channel);
-    grpc.ready().await.unwrap();
-    let path = http::uri::PathAndQuery::from_static("/purview.interest.v1.Interest/World");
     let open = Bytes::from_static(&[0x0a, 0x00]);
     let requests = futures::stream::iter([open, request]).chain(futures::stream::pending());
-    let streaming = grpc.streaming(tonic::Request::new(requests), path, Plain);
-    let mut responses = streaming.await.unwrap().into_inner();
+    let channel = service.address().channel().await.unwrap();
+    let mut responses = raw(channel, requests).await.unwrap();
     loop {
         match responses.message().await {
             Ok(message) => assert!(message.is_some(), "it says why it ends"),

@@ -1,7 +1,9 @@
 //! What is refused: items with their reasons, and whole requests with a status.
 
+use bytes::Bytes;
+use futures::StreamExt;
 use purview::interest::{Mode, Reach, Rules};
-use purview_server::interest::client::{ClientError, Stream};
+use purview_server::interest::client::Stream;
 use purview_server::interest::encode::change;
 use purview_server::interest::proto::{
     Batch, Change, Create, CreateScene, Kinds, Move, Open, Reason, Request, SetBond, SetKind,
@@ -9,13 +11,15 @@ use purview_server::interest::proto::{
 };
 use tonic::Code;
 
-use super::support::{Service, ask, both, circle, create, outcome, runtime, scene, tick, walk};
+use super::support::{
+    Service, ask, both, circle, create, outcome, raw, runtime, scene, status, tick, walk,
+    with_stream,
+};
+use crate::common::tries;
 
 #[test]
 fn each_invalid_item_has_an_error_and_the_others_succeed() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |_, mut stream| {
         let reach = |enter_cm| {
             let circle =
                 purview_server::interest::proto::Circle { enter_cm, leave_cm: 20, height_cm: None };
@@ -98,18 +102,8 @@ fn the_service_has_a_limit_of_entities_and_of_sessions() {
         let mut rest = second.close().await.unwrap();
         assert_eq!(rest.message().await.unwrap(), None);
         service.metric_when("purview_interest_sessions{state=\"connected\"}", |n| n == 1.0).await;
-        let begin = std::time::Instant::now();
-        while service.address().begin().await.is_err() {
-            assert!(begin.elapsed() < super::support::PATIENCE);
-        }
+        tries("room for a session", async || service.address().begin().await).await;
     });
-}
-
-fn status(error: Option<ClientError>) -> (Code, String) {
-    match error {
-        Some(ClientError::Status(status)) => (status.code(), status.message().to_owned()),
-        other => panic!("{other:?}"),
-    }
 }
 
 fn batch(sequence: u64, changes: Vec<Change>) -> Request {
@@ -117,7 +111,6 @@ fn batch(sequence: u64, changes: Vec<Change>) -> Request {
     Request { message: Some(request::Message::Batch(batch)) }
 }
 
-/// The status with which a stream ends.
 async fn ended(stream: &mut Stream) -> (Code, String) {
     loop {
         if let Err(error) = outcome(stream).await {
@@ -128,9 +121,7 @@ async fn ended(stream: &mut Stream) -> (Code, String) {
 
 #[test]
 fn a_malformed_request_ends_the_stream_with_what_is_wrong_and_not_the_session() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |service, mut stream| {
         let session = stream.opened.session.clone();
         stream.send(vec![scene(1, &circle()), create(1, &[(1, 0, 0)])]).await.unwrap();
         let uneven = Move { ids: vec![1, 2], x: vec![5], y: vec![], z: vec![5, 5] };
@@ -179,9 +170,7 @@ fn a_malformed_request_ends_the_stream_with_what_is_wrong_and_not_the_session() 
 
 #[test]
 fn what_was_not_sent_cannot_have_been_received() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |service, mut stream| {
         let session = stream.opened.session.clone();
         ask(&mut stream, vec![scene(1, &circle())]).await;
         let text = "received 2, but the last update that was sent is 1";
@@ -224,34 +213,29 @@ fn limits_of_nothing_are_refused() {
 }
 
 #[test]
-fn a_batch_that_leads_to_nothing_is_answered() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+fn a_batch_that_leads_to_nothing_is_answered_and_empty_columns_are_zeros() {
+    with_stream(&[], async |_, mut stream| {
         for _ in 0..3 {
             let outcome = ask(&mut stream, vec![]).await;
             assert_eq!((outcome.scenes, outcome.refused), (vec![], vec![]));
         }
         assert_eq!(ask(&mut stream, vec![scene(1, &circle())]).await.applied, 4);
+        // Columns that may be empty are zeros.
+        let two = Create { ids: vec![1, 2], x: vec![0, 5], z: vec![0, 0], ..Create::default() };
+        let changes = vec![scene(2, &circle()), change(2, change::Change::Create(two)), tick(2)];
+        let outcome = ask(&mut stream, changes).await;
+        assert_eq!((outcome.refused, outcome.scenes[0].observers.len()), (vec![], 2));
     });
 }
 
 #[test]
 fn bytes_that_are_no_message_are_refused() {
-    use bytes::Bytes;
-    use futures::StreamExt;
-
     let service = Service::start(&[]);
     runtime().block_on(async {
-        let channel = service.address().channel().await.unwrap();
-        let mut grpc = tonic::client::Grpc::new(channel);
-        grpc.ready().await.unwrap();
-        let path = http::uri::PathAndQuery::from_static("/purview.interest.v1.Interest/World");
         let bytes = [Bytes::from_static(&[0x0a, 0x00]), Bytes::from_static(&[0x12, 0xff, 0xff])];
-        let request = futures::stream::iter(bytes).chain(futures::stream::pending());
-        let request = tonic::Request::new(request);
-        let streaming = grpc.streaming(request, path, super::support::Plain);
-        let mut responses = streaming.await.unwrap().into_inner();
+        let requests = futures::stream::iter(bytes).chain(futures::stream::pending());
+        let channel = service.address().channel().await.unwrap();
+        let mut responses = raw(channel, requests).await.unwrap();
         assert!(responses.message().await.unwrap().is_some(), "it was opened");
         let status = responses.message().await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument);
@@ -278,17 +262,5 @@ fn a_stream_begins_with_open() {
         assert_eq!(first(vec![batch(1, vec![])]).await, (Code::InvalidArgument, text.into()));
         let text = "the stream has no requests";
         assert_eq!(first(vec![]).await, (Code::InvalidArgument, text.into()));
-    });
-}
-
-#[test]
-fn columns_that_may_be_empty_are_zeros() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
-        let two = Create { ids: vec![1, 2], x: vec![0, 5], z: vec![0, 0], ..Create::default() };
-        let changes = vec![scene(1, &circle()), change(1, change::Change::Create(two)), tick(1)];
-        let outcome = ask(&mut stream, changes).await;
-        assert_eq!((outcome.refused, outcome.scenes[0].observers.len()), (vec![], 2));
     });
 }

@@ -1,6 +1,7 @@
 //! No bytes make the service panic. Strange and mutated requests, and bytes that are no HTTP/2 at all,
 //! get an answer or an error, and a client that does everything right is served on.
 
+use std::cell::{OnceCell, RefCell};
 use std::fs::File;
 use std::ops::Range;
 use std::process::Stdio;
@@ -18,11 +19,12 @@ use purview_server::interest::proto::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use tonic::Code;
 use tonic::transport::Channel;
 
 use super::support::{
-    PATIENCE, Plain, Service, ask, both, circle, create, runtime, scene, tick, walk,
+    PATIENCE, Service, ask, both, circle, create, raw, runtime, scene, tick, walk,
 };
 
 /// What begins a connection of HTTP/2, with empty settings.
@@ -158,7 +160,6 @@ impl Draws {
         Change { scene: self.below(3) as u64, change }
     }
 
-    /// The requests of a stream.
     fn requests(&mut self) -> Vec<Vec<u8>> {
         let open = Some(request::Message::Open(Open::default()));
         let mut begin = vec![scene(0, &circle()), scene(1, &circle())];
@@ -231,14 +232,10 @@ fn cases() -> impl Strategy<Value = Case> {
 
 /// The status with which a stream of these requests ends; OK if the service closed it.
 async fn status(channel: &Channel, requests: Vec<Vec<u8>>) -> Code {
-    let mut grpc = tonic::client::Grpc::new(channel.clone());
-    grpc.ready().await.unwrap();
-    let path = http::uri::PathAndQuery::from_static("/purview.interest.v1.Interest/World");
     let requests = futures::stream::iter(requests.into_iter().map(Bytes::from));
     let all = async {
-        let opened = grpc.streaming(tonic::Request::new(requests), path, Plain).await;
-        let mut responses = match opened {
-            Ok(responses) => responses.into_inner(),
+        let mut responses = match raw(channel.clone(), requests).await {
+            Ok(responses) => responses,
             Err(status) => return status.code(),
         };
         loop {
@@ -282,63 +279,58 @@ impl Good {
     }
 }
 
-#[test]
-fn no_request_makes_the_service_panic() {
+/// Sends cases to a service of these arguments. It serves the good client after each, ends as usual, and has said nothing
+/// of a panic.
+fn survives<S: Strategy>(
+    args: &[&str],
+    (count, cases): (u32, S),
+    send: impl Fn(&Service, &Runtime, S::Value) -> Result<(), TestCaseError>,
+) {
     let folder = tempfile::tempdir().unwrap();
     let errors = folder.path().join("errors");
-    let args = ["--listen", "127.0.0.1:0", "--resume-within", "100ms", "--sessions", "100000"];
-    let service = Service::with_errors_to(Stdio::from(File::create(&errors).unwrap()), &args);
+    let service = Service::with_errors_to(Stdio::from(File::create(&errors).unwrap()), args);
     let runtime = runtime();
-    let (channel, good) = runtime.block_on(async {
-        (service.address().channel().await.unwrap(), Good::begin(&service).await)
+    let good = RefCell::new(runtime.block_on(Good::begin(&service)));
+    let config = Config { cases: count, failure_persistence: None, ..Config::default() };
+    let outcome = TestRunner::new(config).run(&cases, |case| {
+        send(&service, &runtime, case)?;
+        runtime.block_on(good.borrow_mut().check());
+        Ok(())
     });
-    let (good, codes) = (std::cell::RefCell::new(good), std::cell::RefCell::new(Vec::new()));
-    let config = Config { cases: 400, failure_persistence: None, ..Config::default() };
-    let outcome = TestRunner::new(config).run(&cases(), |(draws, mutations)| {
+    let said = || std::fs::read_to_string(&errors).unwrap();
+    outcome.unwrap_or_else(|error| panic!("{error}\nthe service said: {}", said()));
+    assert_eq!(service.terminate(), Some(0));
+    assert!(!said().contains("panic"), "{}", said());
+}
+
+#[test]
+fn no_request_makes_the_service_panic() {
+    let args = ["--listen", "127.0.0.1:0", "--resume-within", "100ms", "--sessions", "100000"];
+    let (channel, codes) = (OnceCell::new(), RefCell::new(Vec::new()));
+    survives(&args, (400, cases()), |service, runtime, (draws, mutations)| {
         let mut requests = Draws(draws.into_iter()).requests();
         for (at, mutation) in &mutations {
             let at = at.index(requests.len());
             mutation.apply(&mut requests[at]);
         }
-        let code = runtime.block_on(status(&channel, requests));
+        let connect = || runtime.block_on(service.address().channel()).unwrap();
+        let code = runtime.block_on(status(channel.get_or_init(connect), requests));
         let is_known = matches!(code, Code::Ok | Code::InvalidArgument | Code::FailedPrecondition);
         prop_assert!(is_known, "{code}");
         codes.borrow_mut().push(code);
-        runtime.block_on(good.borrow_mut().check());
         Ok(())
     });
-    let said = || std::fs::read_to_string(&errors).unwrap();
-    outcome.unwrap_or_else(|error| panic!("{error}\nthe service said: {}", said()));
     for code in [Code::Ok, Code::InvalidArgument, Code::FailedPrecondition] {
         assert!(codes.borrow().contains(&code), "no stream ended with {code}");
     }
-    end(service, &said);
 }
 
 #[test]
 fn bytes_that_are_no_http_do_no_harm() {
-    let folder = tempfile::tempdir().unwrap();
-    let errors = folder.path().join("errors");
-    let args = ["--listen", "127.0.0.1:0"];
-    let service = Service::with_errors_to(Stdio::from(File::create(&errors).unwrap()), &args);
-    let runtime = runtime();
-    let good = std::cell::RefCell::new(runtime.block_on(Good::begin(&service)));
-    let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
     let bytes = (any::<bool>(), prop::collection::vec(any::<u8>(), 0..200));
-    let outcome = TestRunner::new(config).run(&bytes, |(is_begun, bytes)| {
+    survives(&["--listen", "127.0.0.1:0"], (100, bytes), |service, runtime, (is_begun, bytes)| {
         let bytes = if is_begun { [PREFACE, &bytes].concat() } else { bytes };
-        runtime.block_on(connect_and_send(&service, &bytes));
-        runtime.block_on(good.borrow_mut().check());
+        runtime.block_on(connect_and_send(service, &bytes));
         Ok(())
     });
-    let said = || std::fs::read_to_string(&errors).unwrap();
-    outcome.unwrap_or_else(|error| panic!("{error}\nthe service said: {}", said()));
-    end(service, &said);
-}
-
-/// The service ends as usual, and has said nothing of a panic.
-fn end(service: Service, said: &dyn Fn() -> String) {
-    assert_eq!(service.terminate(), Some(0));
-    let said = said();
-    assert!(!said.contains("panic"), "{said}");
 }

@@ -3,7 +3,7 @@
 use purview::interest::{Cap, Mode, Radii, Reach, Rules};
 use purview::scene::RangeSet;
 
-use super::support::{GROUND, Service, ask, create, outcome, runtime, scene, tick};
+use super::support::{GROUND, ask, create, outcome, scene, tick, with_stream};
 
 /// What the process may take beside its pairs: parts of outcomes, unread and kept updates.
 const FIXED: usize = 72 << 20;
@@ -14,9 +14,7 @@ const CROWD: u64 = 3_000;
 /// The bytes that the process takes at most while all pairs appear, and then disappear, and the
 /// number of pairs.
 fn peak(rules: &Rules) -> (usize, usize) {
-    let service = Service::start(&["--keep", "1"]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&["--keep", "1"], async |service, mut stream| {
         // One pair: what a session has is there.
         ask(&mut stream, vec![scene(1, rules), create(1, &[(1, 0, 0), (2, 0, 0)]), tick(1)]).await;
         let before = service.most_memory();
@@ -66,12 +64,8 @@ fn a_pair_of_a_circle_takes_at_most_16_bytes() {
 }
 
 #[test]
-fn a_pair_of_a_whole_plane_takes_at_most_16_bytes() {
+fn a_pair_of_a_whole_plane_or_of_patches_takes_at_most_16_bytes() {
     at_most_16_bytes(&Rules::new(GROUND, Mode::All, Reach::All), PAIRS..=PAIRS);
-}
-
-#[test]
-fn a_pair_of_patches_takes_at_most_16_bytes() {
     let rings = Reach::Rings(RangeSet::FULL);
     let rules = Rules::new(GROUND, Mode::Patches { patch_cm: 400 }, rings);
     at_most_16_bytes(&rules, PAIRS..=PAIRS);

@@ -5,26 +5,16 @@ use std::collections::BTreeMap;
 use purview::interest::{Cap, Entity, Mode, PairRule, Radii, Reach, Rules, Sight};
 use purview::scene::{Pos, RangeSet};
 use purview_lab::interest::judge::Judge;
+use purview_lab::rng::Rng;
 use purview_server::interest::encode::{self, change};
 use purview_server::interest::proto::{Delete, change};
 
 use super::support::{GROUND, Outcome, Service, ask, runtime, scene, tick};
 
-/// A random number generator with a fixed seed.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: i32) -> i32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as i32
-    }
-
-    fn pos(&mut self) -> Pos {
-        Pos { y: 300 * self.below(3), ..Pos::ground(self.below(10_000), self.below(10_000)) }
-    }
+fn random_pos(rng: &mut Rng) -> Pos {
+    let mut along = || rng.range(0, 10_000);
+    let (x, z) = (along(), along());
+    Pos { y: 300 * rng.range(0, 3), ..Pos::ground(x, z) }
 }
 
 /// All kinds of rules: kind 2 observes nothing, and kind 1 sees kind 0 in a way of its own.
@@ -63,7 +53,7 @@ impl World {
     fn changes(&mut self, rng: &mut Rng) -> Vec<change::Change> {
         let (mut came, mut moved, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rng.below(4) {
-            let (kind, plane, pos) = (rng.below(3) as u8, rng.below(2), rng.pos());
+            let (kind, plane, pos) = (rng.below(3) as u8, rng.range(0, 2), random_pos(rng));
             let id = self.born * 1_000_003;
             let entity = Entity { id, kind, plane, pos, sight: Sight::default() };
             came.push(entity);
@@ -76,9 +66,9 @@ impl World {
                     gone.push(*id);
                     return false;
                 }
-                1 => moved.push((*id, Pos { y: 0, ..rng.pos() })),
+                1 => moved.push((*id, Pos { y: 0, ..random_pos(rng) })),
                 2..12 => {
-                    let mut step = |at: i32| (at + rng.below(301) - 150).clamp(0, 9_999);
+                    let mut step = |at: i32| (at + rng.range(-150, 151)).clamp(0, 9_999);
                     let pos = Pos::ground(step(entity.pos.x), step(entity.pos.z));
                     moved.push((*id, pos));
                 }
@@ -120,7 +110,7 @@ fn history(threads: &str, seed: u64, ticks: usize) -> Vec<Outcome> {
         let scenes = rules.len() as u64;
         let judges = rules.into_iter().map(Judge::new).collect();
         let mut world = World { judges, alive: BTreeMap::new(), born: 1 };
-        let (mut rng, mut events, mut all) = (Rng(seed), 0, Vec::new());
+        let (mut rng, mut events, mut all) = (Rng::new(seed), 0, Vec::new());
         for _ in 0..ticks {
             let changes = world.changes(&mut rng);
             let of = |scene| changes.iter().map(move |kind| change(scene, kind.clone()));

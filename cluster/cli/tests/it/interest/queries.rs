@@ -8,7 +8,7 @@ use purview_server::interest::proto::{
     place,
 };
 
-use super::support::{Service, ask, circle, create, runtime, scene, tick, walk};
+use super::support::{Service, ask, circle, create, runtime, scene, tick, walk, with_stream};
 
 fn query(id: u64, form: Form) -> Change {
     change(1, change::Change::Query(Query { id, query: Some(form) }))
@@ -27,9 +27,7 @@ fn row() -> Vec<Change> {
 
 #[test]
 fn a_client_asks_who_sees_whom_and_who_is_where() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |_, mut stream| {
         let kinds = SetKind { ids: vec![4, 5], kinds: vec![7, 7] };
         let plane = SetPlane { ids: vec![5], planes: vec![-3] };
         let rect = Rect { x0: 100, z0: 0, x1: 250, z1: 1 };
@@ -99,9 +97,7 @@ fn the_pairs_of_a_scene_are_those_that_events_have_told() {
 
 #[test]
 fn queries_that_cannot_be_answered_are_refused() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |_, mut stream| {
         let none = change(1, change::Change::Query(Query::default()));
         let kinds = Place { kinds: Some(Kinds { kinds: vec![256] }), ..circle_at(0, 1) };
         let changes = vec![

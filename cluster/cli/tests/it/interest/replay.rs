@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::end_to_end::process::lab;
+use crate::end_to_end::process;
 
 use super::support::Service;
 
@@ -15,16 +15,9 @@ fn replay(name: &str, more: &[&str]) -> Option<serde_json::Value> {
         return None;
     }
     let service = Service::start(&[]);
-    let mut command = lab(&[]);
-    command
-        .args(["load", "replay"])
-        .arg(file)
-        .args(["--json", "--interest", &service.url()])
-        .args(more);
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    let done = process::replay(&file, &[&["--interest", &service.url()], more].concat());
+    assert_eq!(done.code, Some(0), "{done:?}");
+    Some(serde_json::from_str(&done.stdout).unwrap())
 }
 
 fn judge(report: &serde_json::Value, agents: u64, moves: u64) {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use purview::interest::{Mode, Reach, Rules};
-use purview_server::interest::client::{Address, ClientError, Stream};
+use purview_server::interest::client::{Address, Stream};
 use purview_server::interest::encode::{self, change};
 use purview_server::interest::proto::{
     AllPairs, Batch, Change, Query, Request, Update, change, query, request,
@@ -14,7 +14,8 @@ use tokio::task::JoinHandle;
 use tonic::Code;
 
 use super::support::{
-    GROUND, Service, ask, both, circle, create, outcome, runtime, scene, tick, walk,
+    GROUND, Service, ask, both, circle, create, outcome, runtime, scene, status, tick, walk,
+    with_stream,
 };
 
 /// Passes bytes between clients and a service until it is cut.
@@ -40,7 +41,6 @@ impl Wire {
         Address::new(&format!("http://{}", self.addr))
     }
 
-    /// Closes both connections at once.
     async fn cut(self) {
         self.passing.abort();
         assert!(self.passing.await.is_err());
@@ -124,9 +124,7 @@ fn a_cut_connection_loses_and_repeats_nothing() {
 
 #[test]
 fn a_session_that_is_resumed_too_late_begins_anew() {
-    let service = Service::start(&["--resume-within", "200ms"]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&["--resume-within", "200ms"], async |service, mut stream| {
         let session = stream.opened.session.clone();
         assert_eq!(stream.opened.resume_within_ms, 200);
         let begin = vec![scene(1, &circle()), create(1, &[(1, 0, 0), (2, 50, 0)]), tick(1)];
@@ -149,9 +147,7 @@ fn a_session_that_is_resumed_too_late_begins_anew() {
 
 #[test]
 fn a_client_that_lacks_updates_which_are_no_longer_kept_begins_anew() {
-    let service = Service::start(&["--keep", "1"]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&["--keep", "1"], async |service, mut stream| {
         let session = stream.opened.session.clone();
         let rules = Rules::new(GROUND, Mode::All, Reach::All);
         let places: Vec<_> = (0..500).map(|id| (id, 0, 0)).collect();
@@ -170,10 +166,8 @@ fn a_client_that_lacks_updates_which_are_no_longer_kept_begins_anew() {
         assert_eq!(fresh.opened.applied, 0);
         // The session is another one since: what it sent before counts no longer.
         let error = service.address().resume(session, last).await.unwrap_err();
-        let ClientError::Status(status) = error else { panic!("{error}") };
-        assert_eq!(status.code(), Code::InvalidArgument);
         let text = format!("received {last}, but the last update that was sent is 0");
-        assert_eq!(status.message(), text);
+        assert_eq!(status(Some(error)), (Code::InvalidArgument, text));
     });
 }
 
@@ -225,9 +219,7 @@ fn a_stream_that_breaks_within_a_large_outcome_is_resumed_wherever_it_breaks() {
 
 #[test]
 fn a_client_that_has_lost_its_state_asks_for_the_pairs() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |service, mut stream| {
         let session = stream.opened.session.clone();
         stream.send(crowd()).await.unwrap();
         stream.update().await.unwrap();
@@ -291,8 +283,7 @@ fn a_stream_that_resumes_takes_the_session_from_another() {
         let mut new = service.address().resume(session, 1).await.unwrap();
         assert!(new.opened.resumed);
         let error = outcome(&mut old).await.unwrap_err();
-        let ClientError::Status(status) = error else { panic!("{error}") };
-        assert_eq!(status.code(), Code::Aborted);
+        assert_eq!(status(Some(error)).0, Code::Aborted);
         let outcome = ask(&mut new, vec![create(1, &[(2, 50, 0)]), tick(1)]).await;
         assert_eq!((outcome.sequence, outcome.events(1)), (2, both(1, 2, true).to_vec()));
     });
@@ -300,9 +291,7 @@ fn a_stream_that_resumes_takes_the_session_from_another() {
 
 #[test]
 fn a_stream_that_its_client_closes_is_answered_to_the_end_and_may_be_resumed() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |service, mut stream| {
         let session = stream.opened.session.clone();
         let begin = vec![scene(1, &circle()), create(1, &[(1, 0, 0), (2, 50, 0)]), tick(1)];
         stream.send(begin).await.unwrap();
@@ -344,9 +333,7 @@ async fn next_event(stream: &mut Stream) -> (Vec<purview::interest::Event>, u64)
 
 #[test]
 fn scenes_that_tick_by_themselves_stand_still_without_a_stream() {
-    let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut stream = service.address().begin().await.unwrap();
+    with_stream(&[], async |service, mut stream| {
         let session = stream.opened.session.clone();
         let begin = vec![own_scene(1, 20), create(1, &[(1, 0, 0), (2, 50, 0)])];
         stream.send(begin).await.unwrap();
@@ -376,7 +363,6 @@ fn a_service_that_ends_tells_its_clients() {
     let mut stream = runtime.block_on(service.address().begin()).unwrap();
     assert_eq!(service.terminate(), Some(0));
     let error = runtime.block_on(outcome(&mut stream)).unwrap_err();
-    let ClientError::Status(status) = error else { panic!("{error}") };
-    assert_eq!(status.code(), Code::Unavailable);
-    assert_eq!(status.message(), "the service is being shut down");
+    let text = "the service is being shut down".to_owned();
+    assert_eq!(status(Some(error)), (Code::Unavailable, text));
 }

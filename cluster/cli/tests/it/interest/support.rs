@@ -2,22 +2,33 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use bytes::{Buf, BufMut, Bytes};
 use purview::interest::{Entity, Event, Mode, Radii, Reach, Rules, Sight};
 use purview::scene::{Pos, Rect};
-use purview_server::http;
 use purview_server::interest::Ready;
 use purview_server::interest::client::{Address, ClientError, Stream};
 use purview_server::interest::encode::{self, change};
 use purview_server::interest::proto::{Answer, Change, Refusal, SceneUpdate, Update, change};
-use tokio::runtime::Runtime;
+use tonic::Code;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::transport::Channel;
 
-/// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub use crate::common::{PATIENCE, runtime};
+use crate::common::{PROGRAM, tries};
+use crate::end_to_end::process::run;
 
 /// The ground of most tests.
 pub const GROUND: Rect = Rect { x0: 0, z0: 0, x1: 10_000, z1: 10_000 };
+
+/// Runs a test with a service of these arguments, and a stream.
+pub fn with_stream<T>(args: &[&str], test: impl AsyncFnOnce(&Service, Stream) -> T) -> T {
+    let service = Service::start(args);
+    runtime().block_on(async {
+        let stream = service.address().begin().await.unwrap();
+        test(&service, stream).await
+    })
+}
 
 /// A service. Dropping it kills the process.
 pub struct Service {
@@ -40,7 +51,7 @@ impl Service {
 
     /// The same; what it writes to its standard error goes elsewhere.
     pub fn with_errors_to(errors: Stdio, args: &[&str]) -> Service {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+        let mut command = Command::new(PROGRAM);
         command.arg("interest").args(args).stdout(Stdio::piped()).stderr(errors);
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
@@ -62,7 +73,7 @@ impl Service {
     /// The text of its metrics.
     pub async fn metrics(&self) -> String {
         let console = format!("http://{}", self.ready.metrics.unwrap());
-        let answer = http::get_as(&console, "/metrics", None).await.unwrap();
+        let answer = purview_server::http::get_as(&console, "/metrics", None).await.unwrap();
         assert_eq!(answer.status, 200);
         String::from_utf8(answer.body.to_vec()).unwrap()
     }
@@ -76,15 +87,11 @@ impl Service {
 
     /// Waits until a metric fulfils a condition.
     pub async fn metric_when(&self, name: &str, holds: impl Fn(f64) -> bool) -> f64 {
-        let begin = Instant::now();
-        loop {
+        tries(name, async || {
             let value = self.metric(name).await;
-            if holds(value) {
-                return value;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{name} is {value}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            if holds(value) { Ok(value) } else { Err(value) }
+        })
+        .await
     }
 
     /// The most memory that the process has had, bytes.
@@ -113,15 +120,8 @@ impl Drop for Service {
 
 /// What the command says when it cannot start: exit code and errors.
 pub fn refused(args: &[&str]) -> (i32, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    let output = command.arg("interest").args(args).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().unwrap_or(-1), text)
-}
-
-/// A runtime for clients.
-pub fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    let done = run(&[&["interest"], args].concat());
+    (done.code.unwrap_or(-1), done.stderr)
 }
 
 /// Everything that a batch, or ticks, led to.
@@ -139,6 +139,14 @@ impl Outcome {
     /// The events of a scene.
     pub fn events(&self, scene: u64) -> Vec<Event> {
         self.scenes.iter().filter(|s| s.scene == scene).flat_map(encode::events).collect()
+    }
+}
+
+/// The status of a call that failed.
+pub fn status(error: Option<ClientError>) -> (Code, String) {
+    match error {
+        Some(ClientError::Status(status)) => (status.code(), status.message().to_owned()),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -213,13 +221,24 @@ pub fn both(a: u64, b: u64, appears: bool) -> [Event; 2] {
     [event(a, b, appears), event(b, a, appears)]
 }
 
+/// Calls the service with requests as bytes; the stream of its answers as bytes.
+pub async fn raw(
+    channel: Channel,
+    requests: impl futures::Stream<Item = Bytes> + Send + 'static,
+) -> Result<tonic::Streaming<Bytes>, tonic::Status> {
+    let mut grpc = tonic::client::Grpc::new(channel);
+    grpc.ready().await.expect("a connection");
+    let path = http::uri::PathAndQuery::from_static("/purview.interest.v1.Interest/World");
+    Ok(grpc.streaming(tonic::Request::new(requests), path, Plain).await?.into_inner())
+}
+
 /// Messages as bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plain;
 
-impl tonic::codec::Codec for Plain {
-    type Encode = bytes::Bytes;
-    type Decode = bytes::Bytes;
+impl Codec for Plain {
+    type Encode = Bytes;
+    type Decode = Bytes;
     type Encoder = Plain;
     type Decoder = Plain;
 
@@ -232,29 +251,21 @@ impl tonic::codec::Codec for Plain {
     }
 }
 
-impl tonic::codec::Encoder for Plain {
-    type Item = bytes::Bytes;
+impl Encoder for Plain {
+    type Item = Bytes;
     type Error = tonic::Status;
 
-    fn encode(
-        &mut self,
-        item: bytes::Bytes,
-        to: &mut tonic::codec::EncodeBuf<'_>,
-    ) -> Result<(), tonic::Status> {
-        bytes::BufMut::put(to, item);
+    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), tonic::Status> {
+        to.put(item);
         Ok(())
     }
 }
 
-impl tonic::codec::Decoder for Plain {
-    type Item = bytes::Bytes;
+impl Decoder for Plain {
+    type Item = Bytes;
     type Error = tonic::Status;
 
-    fn decode(
-        &mut self,
-        from: &mut tonic::codec::DecodeBuf<'_>,
-    ) -> Result<Option<bytes::Bytes>, tonic::Status> {
-        use bytes::Buf;
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, tonic::Status> {
         Ok(Some(from.copy_to_bytes(from.remaining())))
     }
 }

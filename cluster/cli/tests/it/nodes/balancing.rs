@@ -41,15 +41,11 @@ async fn told_so(
     what: &str,
     holds: impl Fn(&BalanceSurvey) -> bool,
 ) -> BalanceSurvey {
-    let begin = Instant::now();
-    loop {
-        let told = told(node).await;
-        if let Some(survey) = told.as_ref().filter(|survey| holds(survey)) {
-            return survey.clone();
-        }
-        assert!(begin.elapsed() < PATIENCE, "timed out: {what}: {told:#?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    tries(what, async || match told(node).await {
+        Some(survey) if holds(&survey) => Ok(survey),
+        told => Err(told),
+    })
+    .await
 }
 
 /// What a client was shown: frames, and what ended it.
@@ -60,7 +56,7 @@ async fn walks(url: String, i: i32, shown: Shown) {
     let place = |step: u64| Pos::ground(10_000 + 100 * i + 10 * (step % 2) as i32, 10_000);
     let end = async {
         let name = format!("walker {i}");
-        let token = Tokens::dev().mint(&name, Some(Duration::from_secs(3_600))).unwrap();
+        let token = dev_token(&name);
         let mut client = Client::connect(&url, &token).await.map_err(|e| e.to_string())?;
         client.join(join_at("city", place(0))).await.map_err(|e| e.to_string())?;
         loop {
@@ -95,22 +91,20 @@ async fn shown_more(all: &[Shown], than: u64) {
 
 #[test]
 fn a_hot_node_gives_a_crowded_region_away_by_itself_and_no_client_is_disconnected() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+    with_store(async |store, outer| {
         // It carries a hundredth of a core, so that some players are much for it.
-        let small = balancing("small", &store, REGIONS, 1).await;
-        wait_for("all regions", &[&small], is_whole).await;
+        let small = balancing("small", store, REGIONS, 1).await;
+        come("all regions", &[&small], is_whole).await;
         assert!(now(&small).leads);
-        small.orders().pause_balancing(Duration::from_secs(3_600)).await.unwrap();
-        let large = balancing("large", &store, REGIONS, 100).await;
-        let gateway = balancing("gateway", &store, GATEWAY, 100).await;
+        small.orders().pause_balancing(HOUR).await.unwrap();
+        let large = balancing("large", store, REGIONS, 100).await;
+        let gateway = balancing("gateway", store, GATEWAY, 100).await;
         let all = [&small, &large, &gateway];
-        wait_for("a share", &all, |all| is_whole(all) && all[1].here > 0).await;
+        come("a share", &all, |all| is_whole(all) && all[1].here > 0).await;
         for region in 0..9 {
             small.orders().move_region(RegionId(region), "small").await.unwrap();
         }
-        wait_for("all at one", &all, |all| is_whole(all) && all[0].here == 9).await;
+        come("all at one", &all, |all| is_whole(all) && all[0].here == 9).await;
         let url = format!("ws://{}/", gateway.ws_addr().unwrap());
         let shown: Vec<Shown> = (0..PLAYERS).map(|_| Shown::default()).collect();
         for (i, shown) in (0..).zip(&shown) {
@@ -135,21 +129,14 @@ fn a_hot_node_gives_a_crowded_region_away_by_itself_and_no_client_is_disconnecte
         })
         .await;
         assert_eq!(survey.paused_s, 0);
-        let begin = Instant::now();
-        let at_large = || async {
-            let view = view_of(&store).await;
-            view.owners.get(&key(0)).is_some_and(|owner| owner.node == "large")
-        };
-        while !at_large().await {
-            assert!(begin.elapsed() < PATIENCE, "the region does not move");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        wait_for("all regions", &all, is_whole).await;
+        tries("the region moves", async || {
+            let view = view_of(store).await;
+            view.owners.get(&key(0)).filter(|owner| owner.node == "large").map(drop).ok_or(())
+        })
+        .await;
+        come("all regions", &all, is_whole).await;
         let most = shown.iter().map(|shown| shown.lock().unwrap().0).max();
         shown_more(&shown, most.unwrap_or_default() + 10).await;
-        for node in [gateway, large, small] {
-            node.stop().await;
-        }
-        outer.shutdown_background();
+        stop([gateway, large, small]).await;
     });
 }

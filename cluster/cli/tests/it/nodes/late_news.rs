@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::System;
 use purview::actor::address::RegionAddress;
 use purview::actor::directory::Lookup;
-use purview::scene::{Epoch, RegionId};
+use purview::scene::RegionId;
 use purview_lab::sim::store::LeaseWay;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
@@ -39,27 +38,34 @@ struct Three {
     late: ClusterProcess,
 }
 
+/// Runs a test with three nodes. Node `a` keeps its leases for so long when its connection to the
+/// store is cut. In the end all late news is delivered.
+fn three(lease: Duration, test: impl AsyncFnOnce(&Three, &Runtime)) {
+    with_store(async |store, outer| {
+        let three = Three::start(store, lease).await;
+        test(&three, outer).await;
+        three.end().await;
+    });
+}
+
 impl Three {
-    /// Node `a` keeps its leases for so long when its connection to the store is cut.
-    async fn with_lease_of_a(outer: &Runtime, lease: Duration) -> Three {
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+    async fn start(store: &Embedded, lease: Duration) -> Three {
         let by = async |config: Config, way: Arc<dyn Leases>| {
             ClusterProcess::join(&config, REGIONS, Tokens::dev(), way, None, runtime())
                 .await
                 .unwrap()
         };
-        let way_of_b = Arc::new(LeaseWay::to(&store, 1));
+        let way_of_b = Arc::new(LeaseWay::to(store, 1));
         let b = by(config("b"), way_of_b.clone()).await;
-        wait_for("all regions", &[&b], is_whole).await;
+        come("all regions", &[&b], is_whole).await;
         let (way_of_a, mut of_a) = (Arc::new(store.another()), config("a"));
         of_a.cluster.lease = lease;
         let a = by(of_a, way_of_a.clone()).await;
-        let way_of_late = Arc::new(LeaseWay::to(&store, 2));
+        let way_of_late = Arc::new(LeaseWay::to(store, 2));
         let late = by(config("late"), way_of_late.clone()).await;
-        let three = Three { store, way_of_a, a, way_of_b, b, way_of_late, late };
+        let three = Three { store: store.another(), way_of_a, a, way_of_b, b, way_of_late, late };
         let all = [&three.a, &three.b, &three.late];
-        wait_for("a third each", &all, |all| is_whole(all) && all.iter().all(|s| s.here == 3))
-            .await;
+        come("a third each", &all, |all| is_whole(all) && all.iter().all(|s| s.here == 3)).await;
         for region in 0..9 {
             let to = match region {
                 MIDDLE => "a",
@@ -69,7 +75,7 @@ impl Three {
             three.b.orders().move_region(RegionId(region), to).await.unwrap();
         }
         let are_moved = |all: &[Status]| is_whole(all) && all[0].here == 1 && all[1].here == 1;
-        wait_for("the middle one at a, one at b", &all, are_moved).await;
+        come("the middle one at a, one at b", &all, are_moved).await;
         assert_eq!(believed(&three.late, MIDDLE), Some(three.a.links().process()));
         three
     }
@@ -78,31 +84,27 @@ impl Three {
     async fn b_is_received(&self) {
         let at_b = Some(self.b.links().process());
         let is_received = |_: &[Status]| believed(&self.late, MIDDLE) == at_b;
-        wait_for("b itself", &[&self.late], is_received).await;
+        come("b itself", &[&self.late], is_received).await;
     }
 
     /// Delivers all late news, checks the cluster, and stops it.
     async fn end(self) {
         self.way_of_late.tell_up_to(u64::MAX);
         self.way_of_a.mend();
-        wait_for("what was late", &[&self.b, &self.late], is_whole).await;
+        come("what was late", &[&self.b, &self.late], is_whole).await;
         assert_eq!(believed(&self.late, MIDDLE), Some(self.b.links().process()));
-        for node in [self.a, self.late, self.b] {
-            node.stop().await;
-        }
+        stop([self.a, self.late, self.b]).await;
     }
 }
 
 #[test]
 fn late_news_about_a_former_owner_does_not_hide_an_owner_that_has_announced_itself() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let three = Three::with_lease_of_a(&outer, Duration::from_secs(20)).await;
+    three(Duration::from_secs(20), async |three, outer| {
         // The region migrates to `b`, which `a` does not hear.
         three.way_of_a.cut();
         three.b.orders().move_region(RegionId(MIDDLE), "b").await.unwrap();
         let is_received = |_: &[Status]| three.b.orders().outstanding() == [RegionId(MIDDLE)];
-        wait_for("the order", &[&three.b], is_received).await;
+        come("the order", &[&three.b], is_received).await;
         let before = view_of(&three.store).await;
         for way in [&three.way_of_b, &three.way_of_late] {
             way.tell_up_to(before.revision.0);
@@ -110,23 +112,19 @@ fn late_news_about_a_former_owner_does_not_hide_an_owner_that_has_announced_itse
         // A store that breaks its promise, and then has a new member, which shows how far `late` has been told.
         three.store.take_away(&key(MIDDLE), before.owners[&key(MIDDLE)].epoch);
         let silent = silent();
-        let member = join_silently(&outer, &three.store, &silent).await;
+        let member = join_silently(outer, &three.store, &silent).await;
         three.way_of_b.tell_up_to(u64::MAX);
         three.b_is_received().await;
         three.way_of_late.tell_up_to(member.incarnation().0);
-        wait_for("the new member", &[&three.late], |all| all[0].peers == 3).await;
+        come("the new member", &[&three.late], |all| all[0].peers == 3).await;
         assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
         member.leave().await.unwrap();
-        three.end().await;
-        outer.shutdown_background();
     });
 }
 
 #[test]
 fn late_news_about_a_former_owners_end_does_not_hide_an_owner_that_has_announced_itself() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let three = Three::with_lease_of_a(&outer, Duration::from_secs(2)).await;
+    three(Duration::from_secs(2), async |three, _| {
         let before = view_of(&three.store).await;
         three.way_of_late.tell_up_to(before.revision.0);
         three.way_of_a.cut();
@@ -134,25 +132,19 @@ fn late_news_about_a_former_owners_end_does_not_hide_an_owner_that_has_announced
         // Its next owner has a later revision than that with which `a` ended.
         let owner = view_of(&three.store).await.owners[&key(MIDDLE)].clone();
         three.way_of_late.tell_up_to(owner.epoch.0 - 1);
-        wait_for("that a is gone", &[&three.late], |all| all[0].peers == 1).await;
+        come("that a is gone", &[&three.late], |all| all[0].peers == 1).await;
         assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
-        three.end().await;
-        outer.shutdown_background();
     });
 }
 
 /// Also if its lease would hold for longer than the test waits.
 #[test]
 fn a_process_that_all_others_have_dropped_ends_whatever_the_store_says() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let three = Three::with_lease_of_a(&outer, PATIENCE * 10).await;
+    three(Duration::from_secs(400), async |three, _| {
         three.way_of_a.betray();
         let lost =
             tokio::time::timeout(PATIENCE, three.a.lost()).await.expect("the process is told");
         assert!(matches!(lost, NodeError::Lost(Loss::Disowned)), "{lost}");
         three.b_is_received().await;
-        three.end().await;
-        outer.shutdown_background();
     });
 }

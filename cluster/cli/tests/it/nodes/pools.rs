@@ -20,13 +20,6 @@ async fn labelled(name: &str, store: &Embedded, labels: &str) -> ClusterProcess 
     ClusterProcess::join(&config, REGIONS, Tokens::dev(), store, None, runtime()).await.unwrap()
 }
 
-async fn view_of(store: &Embedded) -> View {
-    match store.another().watch().next().await {
-        Some(Ok(Event::Snapshot(view))) => view,
-        other => panic!("{other:?}"),
-    }
-}
-
 /// How many regions of each scene each node has.
 type Counts = BTreeMap<(String, String), usize>;
 
@@ -40,17 +33,13 @@ async fn counts(store: &Embedded) -> Counts {
 
 /// Waits until the nodes have so many regions of the scenes: scene, node, regions.
 async fn come_to(store: &Embedded, what: &str, want: &[(&str, &str, usize)]) {
-    let begin = Instant::now();
     let name = |(scene, node, n): &(&str, &str, usize)| (((*scene).into(), (*node).into()), *n);
     let want: Counts = want.iter().map(name).collect();
-    loop {
+    tries(what, async || {
         let now = counts(store).await;
-        if now == want {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "timed out: {what}: {now:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        if now == want { Ok(()) } else { Err(now) }
+    })
+    .await;
 }
 
 fn west(nodes: usize, time: Duration) -> Reserve {
@@ -59,36 +48,30 @@ fn west(nodes: usize, time: Duration) -> Reserve {
 
 #[test]
 fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+    with_store(async |store, _| {
         // The only node has no label: the city runs there all the same.
-        let plain = labelled("plain", &store, "").await;
-        come_to(&store, "one node", &[("city", "plain", 8), ("wood", "plain", 8)]).await;
+        let plain = labelled("plain", store, "").await;
+        come_to(store, "one node", &[("city", "plain", 8), ("wood", "plain", 8)]).await;
         // Its node comes: all of the city moves there, and nothing else has to.
-        let first = labelled("first", &store, "\"map=city\"").await;
+        let first = labelled("first", store, "\"map=city\"").await;
         let shared = [("city", "first", 8), ("wood", "plain", 8)];
-        come_to(&store, "the city's node", &shared).await;
+        come_to(store, "the city's node", &shared).await;
         // Another of its nodes is one too many for the city, and takes a share of the wood.
-        let second = labelled("second", &store, "\"map=city\", \"fast=yes\"").await;
+        let second = labelled("second", store, "\"map=city\", \"fast=yes\"").await;
         let even = [("city", "first", 8), ("wood", "plain", 4), ("wood", "second", 4)];
-        come_to(&store, "a share", &even).await;
+        come_to(store, "a share", &even).await;
         let orders = plain.orders();
         let of_city = orders.owned_by("first")[0].0.region;
         let refused = orders.move_region(RegionId(of_city), "plain").await.unwrap_err();
         assert!(matches!(refused, OrderError::NotInPool { .. }), "{refused}");
         assert!(refused.to_string().ends_with("the scene wants label map=city"), "{refused}");
         // Four of the wood's eight regions meet the ground: the node with fewest regions gets them, and nothing else.
-        let nodes = orders.reserve(&west(1, Duration::from_secs(3_600))).await.unwrap();
+        let nodes = orders.reserve(&west(1, HOUR)).await.unwrap();
         assert_eq!(nodes, ["plain"]);
-        let begin = Instant::now();
         let of_plain =
             || -> Vec<u32> { orders.owned_by("plain").iter().map(|(key, _)| key.region).collect() };
-        while of_plain() != [8, 9, 12, 13] {
-            assert!(begin.elapsed() < PATIENCE, "{:?}", of_plain());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        come_to(&store, "the reserved ground", &even).await;
+        waits("the ground's regions", || of_plain() == [8, 9, 12, 13]).await;
+        come_to(store, "the reserved ground", &even).await;
         let refused = orders.move_region(RegionId(8), "second").await.unwrap_err();
         assert!(refused.to_string().contains("reservations kept"), "{refused}");
         for (wish, part) in [
@@ -103,14 +86,11 @@ fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
         // It ends, and what is shared out is even. Another one has nodes, although all else has only one then.
         assert_eq!(orders.reserve(&west(1, Duration::ZERO)).await.unwrap(), nodes);
         assert_eq!(orders.reserve(&west(1, Duration::ZERO)).await.unwrap(), [""; 0]);
-        come_to(&store, "an even share", &even).await;
-        assert_eq!(orders.reserve(&west(1, Duration::from_secs(3_600))).await.unwrap(), nodes);
+        come_to(store, "an even share", &even).await;
+        assert_eq!(orders.reserve(&west(1, HOUR)).await.unwrap(), nodes);
         second.stop().await;
         let left = [("city", "first", 8), ("wood", "first", 4), ("wood", "plain", 4)];
-        come_to(&store, "two nodes", &left).await;
-        for node in [first, plain] {
-            node.stop().await;
-        }
-        outer.shutdown_background();
+        come_to(store, "two nodes", &left).await;
+        stop([first, plain]).await;
     });
 }

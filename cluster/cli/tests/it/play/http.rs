@@ -1,30 +1,23 @@
 //! The page's files, scenes and tokens.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-
 use purview::wire::CloseCode;
-use purview_client::{Client, Event, join};
+use purview_client::{Client, join};
 use serde_json::Value;
 
 use super::{server, small_meadow, url};
+use crate::common::{closed, http};
 
 /// Status, head (lower case) and body.
 fn ask(url: &str, request: &str, more: &str, body: &str) -> (u16, String, String) {
-    let host = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
-    let mut stream = TcpStream::connect(host).unwrap();
-    let length = body.len();
-    write!(
-        stream,
-        "{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n\
-         {more}\r\n{body}"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, head.to_ascii_lowercase(), body.to_owned())
+    let (host, length) = (host(url), body.len());
+    let head = format!("{request} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+    let request = format!("{head}Content-Length: {length}\r\n{more}\r\n{body}");
+    let (status, head, body) = http(host, &request);
+    (status, head, String::from_utf8(body).unwrap())
+}
+
+fn host(url: &str) -> &str {
+    url.strip_prefix("http://").unwrap().split('/').next().unwrap()
 }
 
 fn get(url: &str, path: &str) -> (u16, String, String) {
@@ -81,11 +74,7 @@ async fn a_visitor_joins_with_the_token_of_the_page_and_stays_the_same() {
     let second = again["token"].as_str().unwrap();
     let mut newer = Client::connect(given["gateway"].as_str().unwrap(), second).await.unwrap();
     newer.join(join("meadow")).await.unwrap();
-    let closed = loop {
-        if let Event::Closed { code, .. } = client.next().await.unwrap() {
-            break code;
-        }
-    };
+    let closed = closed(&mut client).await;
     assert_eq!(closed, Some(CloseCode::Replaced), "entity {}", first.id);
 }
 
@@ -99,14 +88,6 @@ fn tokens_are_for_the_own_page_and_limited_by_address() {
     assert_eq!(token(&url, "{\"token\": 7}").0, 400);
     let statuses: Vec<u16> = (0..4).map(|_| token(&url, "").0).collect();
     assert_eq!(statuses, [200, 200, 200, 429]);
-    let misdirected = {
-        let host = url.strip_prefix("http://").unwrap().split('/').next().unwrap();
-        let mut stream = TcpStream::connect(host).unwrap();
-        write!(stream, "GET /play HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
-            .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
-    assert!(misdirected.starts_with("HTTP/1.1 421"), "{misdirected}");
+    let request = "GET /play HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(http(host(&url), request).0, 421, "a page of another site");
 }

@@ -13,7 +13,6 @@ use purview_server::process::Reach;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-/// The speed of a soldier, centimetres per second.
 const SPEED_CM_S: u32 = 800;
 
 enum Order {
@@ -23,7 +22,6 @@ enum Order {
     Leaves,
 }
 
-/// What a soldier knows.
 struct Known {
     view: View,
     pos: Pos,
@@ -128,7 +126,6 @@ impl Soldier {
     }
 }
 
-/// The task of a soldier.
 struct Playing {
     player: Player,
     feet: Walker<Land>,

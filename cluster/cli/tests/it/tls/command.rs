@@ -1,17 +1,19 @@
 //! The command that makes certificates, and configurations without all of them.
 
 use super::*;
+use crate::end_to_end::process::{done, purview};
+
+/// Runs `purview certs`: exit code, output and errors.
+fn certs(folder: &Path, more: &[&str]) -> (Option<i32>, String, String) {
+    let done = done(purview(&["certs"]).arg(folder).args(more));
+    (done.code, done.stdout, done.stderr)
+}
 
 #[test]
 fn the_command_creates_certificates_and_overwrites_none() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("certs");
-    let run = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-        let output = command.arg("certs").arg(&folder).args(more).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
+    let run = |more: &[&str]| certs(&folder, more);
     let (code, _, stderr) = run(&["--name", "no host"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("\"no host\"") && !folder.exists(), "{stderr}");
@@ -26,9 +28,7 @@ fn the_command_creates_certificates_and_overwrites_none() {
     let (code, _, stderr) = run(&["--days", "0"]);
     assert_eq!(code, Some(2), "{stderr}");
     // The printed configuration is valid, and its files match.
-    let other = place.path().join("other");
-    let output = Command::new(env!("CARGO_BIN_EXE_purview")).arg("certs").arg(&other).output();
-    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let (_, text, _) = certs(&place.path().join("other"), &[]);
     let section = &text[text.find("[cluster.tls]").unwrap()..];
     let config = format!("[cluster]\netcd = \"https://127.0.0.1:2379\"\n{section}");
     Tls::load(&Config::parse(&config).unwrap().cluster.tls.unwrap()).unwrap();
@@ -55,12 +55,7 @@ fn a_configuration_with_partial_tls_is_refused() {
 fn the_command_makes_a_certificate_for_each_named_process_and_adds_more_later() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("certs");
-    let run = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-        let output = command.arg("certs").arg(&folder).args(more).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
+    let run = |more: &[&str]| certs(&folder, more);
     let own = ["--cluster", "prod", "--node", "node-1", "--node", "node-2", "--gateway", "edge-1"];
     let (code, stdout, stderr) = run(&own);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
@@ -93,10 +88,7 @@ fn the_command_makes_a_certificate_for_each_named_process_and_adds_more_later() 
     let (code, _, stderr) = run(&["--more", "--cluster", "prod", "--node", "node-1"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("node-1") && stderr.contains("not overwritten"), "{stderr}");
-    let other = place.path().join("other");
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_purview")).arg("certs").arg(&other).arg("--more").output();
-    let output = output.unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("ca."), "{output:?}");
+    let (code, _, stderr) = certs(&place.path().join("other"), &["--more"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("ca."), "{stderr}");
 }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,6 +21,7 @@ use purview_server::process::Background;
 use serde_json::{Value, json};
 
 use super::bot::Program;
+use crate::common::dev_token;
 use crate::walkers::token;
 
 const TICK_MS: u64 = 100;
@@ -281,10 +281,6 @@ fn court() -> (Background, String) {
     let server = Background::start(Config::parse(COURT).unwrap(), Tokens::dev()).unwrap();
     let url = server.reach().url().expect("a listener for clients");
     (server, url)
-}
-
-fn dev_token(name: &str) -> String {
-    Tokens::dev().mint(name, Some(Duration::from_secs(3_600))).unwrap()
 }
 
 const COURT_PLAYERS: u64 = 14;

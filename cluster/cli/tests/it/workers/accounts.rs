@@ -10,7 +10,7 @@ use purview_server::logic::proto::{self, Reason, command::Command as Wanted};
 use purview_server::process::Background;
 use serde_json::json;
 
-use super::support::{CONFIG, MONSTER, PATIENCE, Player, Worker, runtime, server};
+use super::support::{CONFIG, MONSTER, PATIENCE, Player, Worker, runtime, with_worker};
 
 /// The claims of an entity that is told.
 fn claims(worker: &Worker, id: u64) -> BTreeMap<String, serde_json::Value> {
@@ -68,9 +68,7 @@ fn give(worker: &mut Worker, subject: &str, command: Wanted) -> u64 {
 
 #[test]
 fn a_worker_sets_the_bonds_of_a_player_and_kicks_it_by_its_subject() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+    with_worker("", async |server, mut worker| {
         let player = Player::join(server.reach(), 29_000, 5_000).await;
         let (id, subject) = (player.id.0, "p29000-5000");
         worker.until(|w| w.homes.contains_key(&id)).await;

@@ -17,7 +17,7 @@ use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, command};
 use purview_server::process::{Background, Reach};
 
-use super::support::{CONFIG, PATIENCE, Worker, address, open, runtime, server};
+use super::support::{CONFIG, PATIENCE, Worker, address, open, runtime, server, with_worker};
 
 /// A subject wants to join a plane; the answer of the server.
 async fn join(
@@ -75,11 +75,15 @@ impl Admission for Choosy {
     }
 }
 
-#[test]
-fn rules_inside_the_server_are_asked() {
+fn choosy() -> Background {
     let config = Config::parse(CONFIG).expect("a configuration");
     let rules: Arc<dyn LogicFactory> = Arc::new(Choosy);
-    let server = Background::start_with(config, Tokens::dev(), Some(rules)).expect("a server");
+    Background::start_with(config, Tokens::dev(), Some(rules)).expect("a server")
+}
+
+#[test]
+fn rules_inside_the_server_are_asked() {
+    let server = choosy();
     let reach = server.reach();
     runtime().block_on(async {
         let (code, why) = join(reach, "bob", None).await.expect_err("bob is refused");
@@ -105,9 +109,7 @@ async fn line_of(reach: &Reach, subject: &str, planes: &Planes) -> (Client, Plan
 
 #[test]
 fn a_player_enters_the_line_that_its_token_or_the_game_names() {
-    let config = Config::parse(CONFIG).expect("a configuration");
-    let rules: Arc<dyn LogicFactory> = Arc::new(Choosy);
-    let server = Background::start_with(config, Tokens::dev(), Some(rules)).expect("a server");
+    let server = choosy();
     let reach = server.reach();
     runtime().block_on(async {
         let listed = |line| Planes::Listed(vec![("moon".into(), Plane(1)), ("wood".into(), line)]);
@@ -201,13 +203,11 @@ pub fn close_plane(plane: i32) -> command::Command {
 
 #[test]
 fn a_plane_that_a_worker_opens_is_for_those_it_names_until_it_closes_it() {
-    let server = server("");
-    let reach = server.reach();
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(reach, "instances").await;
+    with_worker("", async |server, mut worker| {
+        let reach = server.reach();
         let open = |plane| open_plane(plane, &["ann"]);
         let number = worker.give(0, 0, open(1_000));
-        worker.until(|w| w.is_counted(number)).await;
+        worker.until(|w| w.counted.contains(&number)).await;
         assert_eq!(worker.planes, [(1_000, vec!["ann".to_owned()])].into(), "it is told, too");
         drop(join(reach, "ann", Some(1_000)).await.expect("it is hers"));
         let (code, _) = join(reach, "bob", Some(1_000)).await.expect_err("it is not his");
@@ -215,7 +215,7 @@ fn a_plane_that_a_worker_opens_is_for_those_it_names_until_it_closes_it() {
         worker.give(0, 0, open(0));
         let close = close_plane(1_000);
         let number = worker.give(0, 0, close.clone());
-        worker.until(|w| w.is_counted(number)).await;
+        worker.until(|w| w.counted.contains(&number)).await;
         worker.give(0, 0, close);
         worker.until(|w| w.results.len() == 2).await;
         assert!(worker.results.iter().all(|(_, reason)| *reason == proto::Reason::Plane));
@@ -227,13 +227,11 @@ fn a_plane_that_a_worker_opens_is_for_those_it_names_until_it_closes_it() {
 
 #[test]
 fn a_plane_outlives_the_worker_that_opened_it_and_the_next_worker_has_it() {
-    let server = server("");
-    let reach = server.reach();
-    runtime().block_on(async {
-        let mut one = Worker::begin_with_all(reach, "one").await;
+    with_worker("", async |server, mut one| {
+        let reach = server.reach();
         one.give(0, 0, open_plane(1_001, &["ann"]));
         let number = one.give(0, 0, open_plane(1_000, &["bea", "ann"]));
-        one.until(|w| w.is_counted(number)).await;
+        one.until(|w| w.counted.contains(&number)).await;
         let mut ann = join(reach, "ann", Some(1_000)).await.expect("it is hers");
         drop(one);
         let mut two = Worker::begin_with_all(reach, "two").await;
@@ -241,22 +239,17 @@ fn a_plane_outlives_the_worker_that_opened_it_and_the_next_worker_has_it() {
         let both = ["ann".to_owned(), "bea".to_owned()];
         let known = [(1_000, both.to_vec()), (1_001, both[..1].to_vec())];
         assert_eq!(two.planes, known.into());
-        let frame = async {
-            while !matches!(ann.next().await.expect("she stays"), purview_client::Event::Frame(_)) {
-            }
-        };
-        frame.await;
-        let served = two.until(|_| false);
+        while !matches!(ann.next().await.expect("she stays"), purview_client::Event::Frame(_)) {}
         let joins = async {
             drop(join(reach, "bea", Some(1_000)).await.expect("it is hers, too"));
             let (code, _) = join(reach, "bob", Some(1_000)).await.expect_err("it is not his");
             assert_eq!(code, ErrorCode::PrivatePlane);
         };
-        tokio::select! { () = served => {}, () = joins => {} }
+        two.serve_while(joins).await;
         // Another worker may change the plane, and close it.
         two.give(0, 0, open_plane(1_000, &["bob"]));
         let number = two.give(0, 0, close_plane(1_001));
-        two.until(|w| w.is_counted(number)).await;
+        two.until(|w| w.counted.contains(&number)).await;
         drop(join(reach, "bob", Some(1_000)).await.expect("it is his now"));
         let (code, _) = join(reach, "ann", Some(1_001)).await.expect_err("it is closed");
         assert_eq!(code, ErrorCode::PrivatePlane);

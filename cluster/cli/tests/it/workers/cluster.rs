@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::System;
-use purview::scene::{Epoch, Plane};
+use purview::scene::Plane;
 use purview::wire::ErrorCode;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
@@ -13,10 +12,10 @@ use purview_server::interest::client::Address;
 use purview_server::node::{Roles, Status};
 use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
-use tokio::runtime::Runtime;
 
 use super::admission::{close_plane, doorkeeper, join_by, jump, open_plane};
 use super::support::{CONFIG, HP, Happened, MONSTER, PATIENCE, Worker, act, place, runtime, set};
+use crate::common::{stop, tries, with_store};
 
 /// Between two tries of what a gateway has to hear of.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -74,18 +73,15 @@ fn cluster_with<F: Future<Output = ()>>(
     more: &str,
     test: impl FnOnce(ClusterProcess, ClusterProcess, ClusterProcess) -> F,
 ) {
-    System::new().block_on(async {
-        let outer: Runtime = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+    with_store(async |store, _| {
         let takeover = if more.contains("takeover") { "" } else { "takeover = \"400ms\"\n" };
         let logic = format!("{takeover}{more}");
         let more = ("listen = \"127.0.0.1:0\"\n", &logic[..]);
-        let a = start("a", &store, NODE, more).await;
-        let b = start("b", &store, NODE, more).await;
-        let gateway = start("g", &store, GATEWAY, more).await;
+        let a = start("a", store, NODE, more).await;
+        let b = start("b", store, NODE, more).await;
+        let gateway = start("g", store, GATEWAY, more).await;
         whole(&[&a, &b, &gateway]).await;
         test(a, b, gateway).await;
-        outer.shutdown_background();
     });
 }
 
@@ -95,8 +91,7 @@ fn a_worker_commands_regions_of_two_nodes_and_an_entity_that_walks_between_them(
         assert_eq!(gateway.logic_addr(), None, "a gateway lets no workers in");
         let mut worker = Worker::begin_at(&at(&a), "one").await;
         worker.until(|w| w.leases.len() == 4).await;
-        let monster = worker.spawn(0, MONSTER, 25_000, 5_000);
-        worker.until(|w| w.has(monster)).await;
+        let monster = worker.monster(0, 25_000, 5_000).await;
         // Through all four regions, of which each node has two.
         let way = [(0, 1, 27_000, 5_000), (1, 3, 27_000, 27_000), (3, 2, 25_000, 27_000)];
         for (turn, (from, to, x, z)) in way.into_iter().enumerate() {
@@ -111,9 +106,7 @@ fn a_worker_commands_regions_of_two_nodes_and_an_entity_that_walks_between_them(
             worker.until(|w| w.property(monster, HP) == Some(hp)).await;
         }
         assert!(worker.results.is_empty(), "{:?}", worker.results);
-        for process in [a, b, gateway] {
-            process.stop().await;
-        }
+        stop([a, b, gateway]).await;
     });
 }
 
@@ -122,8 +115,7 @@ fn workers_at_different_processes_share_the_regions_and_take_over_from_each_othe
     cluster(async |a, b, gateway| {
         let mut one = Worker::begin_at(&at(&a), "one").await;
         one.until(|w| w.leases.len() == 4).await;
-        let monster = one.spawn(0, MONSTER, 5_000, 5_000);
-        one.until(|w| w.has(monster)).await;
+        let monster = one.monster(0, 5_000, 5_000).await;
         let mut others = Vec::new();
         while others.iter().all(|other: &Worker| other.leases.is_empty()) {
             let process = if others.len() % 2 == 0 { &a } else { &b };
@@ -141,10 +133,8 @@ fn workers_at_different_processes_share_the_regions_and_take_over_from_each_othe
         drop(others);
         one.until(|w| w.leases.len() == 4).await;
         let number = one.give(0, monster, set(HP, 5));
-        one.until(|w| w.is_counted(number) && w.property(monster, HP) == Some(5)).await;
-        for process in [a, b, gateway] {
-            process.stop().await;
-        }
+        one.until(|w| w.counted.contains(&number) && w.property(monster, HP) == Some(5)).await;
+        stop([a, b, gateway]).await;
     });
 }
 
@@ -168,7 +158,7 @@ fn a_region_that_migrates_goes_on_with_its_worker_and_what_was_not_handled() {
             worker.deaf.insert(region);
         }
         let acted = |monster: &u64| Happened::Acted(*monster, b"go".to_vec());
-        worker.until(|w| monsters.iter().all(|monster| w.has_happened(&acted(monster)))).await;
+        worker.until(|w| monsters.iter().all(|monster| w.happened.contains(&acted(monster)))).await;
         worker.deaf.clear();
         worker.silent.clear();
         let leaves = b.stop();
@@ -194,9 +184,7 @@ fn a_region_that_migrates_goes_on_with_its_worker_and_what_was_not_handled() {
         };
         tokio::join!(leaves, serves);
         assert!(worker.results.is_empty(), "{:?}", worker.results);
-        for process in [a, gateway] {
-            process.stop().await;
-        }
+        stop([a, gateway]).await;
     });
 }
 
@@ -211,14 +199,11 @@ fn a_worker_of_another_process_is_asked_about_joins_and_jumps_and_without_it_the
     cluster_with(more, async |a, b, gateway| {
         let url = url(&gateway);
         let keeper = tokio::spawn(doorkeeper(at(&a)));
-        // The gateway hears of the worker.
-        let mut ann = loop {
-            tokio::time::sleep(PAUSE).await;
-            match join_by(&url, "ann", None).await {
-                Ok(client) => break client,
-                Err((code, _)) => assert_eq!(code, ErrorCode::NotAdmitted),
-            }
-        };
+        let mut ann = tries("the gateway hears of the worker", async || {
+            let joined = join_by(&url, "ann", None).await;
+            joined.inspect_err(|(code, _)| assert_eq!(*code, ErrorCode::NotAdmitted))
+        })
+        .await;
         let (code, why) = join_by(&url, "bob", None).await.expect_err("bob is refused");
         assert_eq!(code, ErrorCode::NotAdmitted);
         assert!(why.ends_with("closed"), "the worker has said so: {why}");
@@ -250,9 +235,7 @@ fn a_worker_of_another_process_is_asked_about_joins_and_jumps_and_without_it_the
         };
         assert_eq!(late.0, ErrorCode::NotAdmitted);
         assert!(late.1.contains("does not answer"), "{}", late.1);
-        for process in [a, b, gateway] {
-            process.stop().await;
-        }
+        stop([a, b, gateway]).await;
     });
 }
 
@@ -274,23 +257,17 @@ fn a_plane_outlives_the_process_of_the_worker_that_opened_it_and_another_worker_
         two.until(|w| w.leases.len() == 4 && w.planes.len() == 4).await;
         for plane in 1_000..1_004 {
             let join = join_by(&url, "ann", Some(plane));
-            let served = two.until(|_| false);
-            tokio::select! {
-                () = served => {}
-                joined = join => drop(joined.expect("it is open")),
-            }
+            drop(two.serve_while(join).await.expect("it is open"));
         }
         let region = *two.leases.keys().next().unwrap();
         let number = two.give(region, 0, close_plane(1_002));
-        two.until(|w| w.is_counted(number) && w.planes.len() == 3).await;
+        two.until(|w| w.counted.contains(&number) && w.planes.len() == 3).await;
         while join_by(&url, "ann", Some(1_002)).await.is_ok() {
             // The gateway hears of it.
             tokio::time::sleep(PAUSE).await;
         }
         drop(join_by(&url, "ann", Some(1_001)).await.expect("it is still open"));
         assert!(two.results.is_empty(), "{:?}", two.results);
-        for process in [a, gateway] {
-            process.stop().await;
-        }
+        stop([a, gateway]).await;
     });
 }

@@ -2,30 +2,28 @@
 
 use purview_server::logic::proto::{self, Reason, command};
 
-use super::support::{HP, Happened, MONSTER, Player, Worker, act, place, runtime, server, set};
+use super::support::{HP, Happened, MONSTER, Player, act, place, set, with_worker};
 
 #[test]
 fn a_worker_creates_commands_and_removes_an_entity_and_players_see_it() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+    with_worker("", async |server, mut worker| {
         assert_eq!(worker.stream.opened.tick_ms, 100);
         let kinds: Vec<_> = worker.stream.opened.kinds.iter().map(|kind| &kind.name[..]).collect();
         assert_eq!(kinds, ["player", "monster", "drop", "lair"]);
         let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
         let number = worker.give(0, monster, set(HP, 30));
-        worker.until(|w| w.is_counted(number) && w.durable.contains(&number)).await;
+        worker.until(|w| w.counted.contains(&number) && w.durable.contains(&number)).await;
         worker.until(|w| w.property(monster, HP) == Some(30)).await;
-        assert!(worker.has_happened(&Happened::Entered(monster, 0)));
+        assert!(worker.happened.contains(&Happened::Entered(monster, 0)));
 
         let mut player = Player::join(server.reach(), 5_100, 5_000).await;
         let seen = player.until(|p| p.property(monster, HP) == Some(30));
-        let served = worker.until(|w| w.has_happened(&Happened::Sighted(monster, 0)));
+        let served = worker.until(|w| w.happened.contains(&Happened::Sighted(monster, 0)));
         tokio::select! { () = seen => {}, () = served => {} }
         let sighted = Happened::Sighted(monster, player.id.0);
-        worker.until(|w| w.has_happened(&sighted)).await;
+        worker.until(|w| w.happened.contains(&sighted)).await;
         worker.give(0, monster, command::Command::Despawn(Default::default()));
-        worker.until(|w| w.has_happened(&Happened::Left(monster, 0))).await;
+        worker.until(|w| w.happened.contains(&Happened::Left(monster, 0))).await;
         assert!(worker.dead.contains(&monster) && !worker.entities.contains_key(&monster));
         player.until(|p| p.property(monster, HP).is_none()).await;
         assert!(worker.results.is_empty(), "{:?}", worker.results);
@@ -34,17 +32,14 @@ fn a_worker_creates_commands_and_removes_an_entity_and_players_see_it() {
 
 #[test]
 fn an_action_reaches_the_worker_and_its_answer_reaches_the_client() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
-        let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
-        worker.until(|w| w.has(monster)).await;
+    with_worker("", async |server, mut worker| {
+        let monster = worker.monster(0, 5_000, 5_000).await;
         let mut player = Player::join(server.reach(), 5_100, 5_000).await;
         player.act(b"hit").await;
         let acted = Happened::Acted(player.id.0, b"hit".to_vec());
-        worker.until(|w| w.has_happened(&acted)).await;
+        worker.until(|w| w.happened.contains(&acted)).await;
         let number = worker.give(0, monster, set(HP, 20));
-        worker.until(|w| w.is_counted(number)).await;
+        worker.until(|w| w.counted.contains(&number)).await;
         player.until(|p| p.property(monster, HP) == Some(20)).await;
         worker.ticks(8).await;
         let told = worker.happened.iter().filter(|happened| **happened == acted).count();
@@ -55,16 +50,15 @@ fn an_action_reaches_the_worker_and_its_answer_reaches_the_client() {
 /// Commands for an entity of another region, held and not, reach it once and in order.
 #[test]
 fn commands_for_an_entity_of_another_region_are_done_once_and_in_order() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
-        let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
-        worker.until(|w| w.has(monster)).await;
+    with_worker("", async |_, mut worker| {
+        let monster = worker.monster(0, 5_000, 5_000).await;
         let texts: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
         for (n, text) in texts.into_iter().enumerate() {
-            worker.give_as(3, monster, (act(text), n == 1));
+            let (held, command) = (n == 1, Some(act(text)));
+            let entity = monster;
+            worker.queue(3, proto::Command { entity, held, command, ..Default::default() });
         }
-        worker.until(|w| w.has_happened(&Happened::Acted(monster, b"d".to_vec()))).await;
+        worker.until(|w| w.happened.contains(&Happened::Acted(monster, b"d".to_vec()))).await;
         worker.ticks(4 * 30).await;
         let acts: Vec<_> = worker
             .happened
@@ -81,11 +75,8 @@ fn commands_for_an_entity_of_another_region_are_done_once_and_in_order() {
 
 #[test]
 fn a_command_that_is_not_legal_is_refused_and_the_next_one_is_applied() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
-        let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
-        worker.until(|w| w.has(monster)).await;
+    with_worker("", async |_, mut worker| {
+        let monster = worker.monster(0, 5_000, 5_000).await;
         let far = place(-1, 5_000);
         let mut wanted = vec![
             (worker.give(0, monster, far.clone()), Reason::OutOfBounds),
@@ -102,24 +93,25 @@ fn a_command_that_is_not_legal_is_refused_and_the_next_one_is_applied() {
                 Reason::ForeignId,
             ),
         ];
+        // For no entity.
+        let payload = bytes::Bytes::from_static(b"hi");
+        let announce = command::Command::Announce(proto::Announce { plane: None, payload });
+        wanted.push((worker.give(0, monster, announce), Reason::NotOfEntity));
         let last = worker.give(0, monster, set(HP, 7));
-        worker.until(|w| w.is_counted(last) && w.results.len() == 6).await;
+        worker.until(|w| w.counted.contains(&last) && w.results.len() == 7).await;
         worker.results.sort_by_key(|(number, _)| *number);
         wanted.sort_by_key(|(number, _)| *number);
         assert_eq!(worker.results, wanted);
         worker.until(|w| w.property(monster, HP) == Some(7)).await;
         worker.ticks(60).await;
-        assert_eq!(worker.results.len(), 6, "what the worker has got is not told again");
+        assert_eq!(worker.results.len(), 7, "what the worker has got is not told again");
     });
 }
 
 #[test]
 fn an_entity_that_changes_regions_leaves_one_enters_the_other_and_obeys_in_both() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
-        let monster = worker.spawn(0, MONSTER, 25_000, 5_000);
-        worker.until(|w| w.has(monster)).await;
+    with_worker("", async |_, mut worker| {
+        let monster = worker.monster(0, 25_000, 5_000).await;
         for turn in 0..6_u8 {
             let (from, to) = if turn % 2 == 0 { (0, 1) } else { (1, 0) };
             worker.happened.clear();
@@ -137,9 +129,7 @@ fn an_entity_that_changes_regions_leaves_one_enters_the_other_and_obeys_in_both(
 
 #[test]
 fn a_worker_lets_a_player_stay_that_leaves_and_lets_it_go() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+    with_worker("", async |server, mut worker| {
         let mut player = Player::join(server.reach(), 5_100, 5_000).await;
         let id = player.id.0;
         worker.until(|w| w.has(id)).await;
@@ -148,7 +138,7 @@ fn a_worker_lets_a_player_stay_that_leaves_and_lets_it_go() {
         let (too_long, monster) =
             (worker.give(0, id, hold(3_600_001)), worker.spawn(0, MONSTER, 0, 0));
         let of_monster = worker.give(0, monster, hold(1));
-        worker.until(|w| w.is_counted(held) && w.results.len() == 2).await;
+        worker.until(|w| w.counted.contains(&held) && w.results.len() == 2).await;
         worker.results.sort_by_key(|(number, _)| *number);
         let refused = [(too_long, Reason::TooLong), (of_monster, Reason::NoPlayer)];
         assert_eq!(worker.results, refused);
@@ -163,9 +153,7 @@ fn a_worker_lets_a_player_stay_that_leaves_and_lets_it_go() {
 
 #[test]
 fn a_worker_blinds_a_player_and_lets_it_see_again() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+    with_worker("", async |server, mut worker| {
         let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
         worker.give(0, monster, set(HP, 30));
         let mut player = Player::join(server.reach(), 5_400, 5_000).await;
@@ -176,9 +164,7 @@ fn a_worker_blinds_a_player_and_lets_it_see_again() {
             [(None, Some(30)), (Some(300), None), (Some(500), Some(30)), (Some(0), None)]
         {
             worker.give(0, id, sight(within_cm));
-            let seen = player.until(|p| p.property(monster, HP) == hp);
-            let served = worker.until(|_| false);
-            tokio::select! { () = seen => {}, () = served => {} }
+            worker.serve_while(player.until(|p| p.property(monster, HP) == hp)).await;
         }
         worker.give(0, monster, sight(None));
         worker.until(|w| !w.results.is_empty()).await;

@@ -13,7 +13,6 @@ use purview_server::logic::proto::{self, command};
 use super::support::{CONFIG, MONSTER, PATIENCE, Worker, runtime};
 use crate::ctl::survey;
 
-/// Regions of the scene.
 const REGIONS: u32 = 4;
 
 /// Actions of each entity after a fault.

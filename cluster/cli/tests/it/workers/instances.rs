@@ -5,8 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::System;
-use purview::scene::Epoch;
 use purview_client::Trust;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
@@ -21,6 +19,7 @@ use serde_json::Value;
 use super::admission::{close_plane, join_by, open_plane};
 use super::cluster::{GATEWAY, NODE, at, whole};
 use super::support::{CONFIG, MONSTER, PATIENCE, Worker, at as place, runtime};
+use crate::common::{stop, tries, with_store};
 
 /// Instances that are open at once, and how often they are.
 const OPEN: i32 = 100;
@@ -81,17 +80,10 @@ async fn wave(worker: &mut Worker, url: &str, first: i32, count: i32) {
         monsters.push(monster);
     }
     worker.until(|w| monsters.iter().all(|monster| w.has(*monster))).await;
-    let visit = async {
-        // The gateway hears of the plane.
-        while join_by(url, "ann", Some(first)).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let served = worker.until(|_| false);
-    tokio::select! {
-        () = visit => {}
-        () = served => {}
-    }
+    // The gateway hears of the plane.
+    let visit =
+        tries("the plane is open", async || join_by(url, "ann", Some(first)).await.map(drop));
+    worker.serve_while(visit).await;
     for monster in &monsters {
         worker.give(0, *monster, command::Command::Despawn(proto::Despawn {}));
     }
@@ -103,12 +95,10 @@ async fn wave(worker: &mut Worker, url: &str, first: i32, count: i32) {
 
 #[test]
 fn a_thousand_instances_over_three_nodes_leave_nothing_behind() {
-    System::new().block_on(async {
-        let outer = runtime();
-        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+    with_store(async |store, _| {
         let mut processes = Vec::new();
         for (name, roles) in [("a", NODE), ("b", NODE), ("c", NODE), ("g", GATEWAY)] {
-            processes.push(start(name, &store, roles).await);
+            processes.push(start(name, store, roles).await);
         }
         whole(&processes.iter().collect::<Vec<_>>()).await;
         let url = format!("ws://{}/", processes[3].ws_addr().expect("clients can connect"));
@@ -117,7 +107,7 @@ fn a_thousand_instances_over_three_nodes_leave_nothing_behind() {
         // What the first instance makes stays: the player's record, and series that count.
         wave(&mut worker, &url, 1_000, 1).await;
         worker.ticks(100).await;
-        let mut before = traces(&store, &processes).await;
+        let mut before = traces(store, &processes).await;
         // The leader writes it now and then.
         before.insert("value clock_seen".into());
         for n in 0..WAVES {
@@ -128,16 +118,13 @@ fn a_thousand_instances_over_three_nodes_leave_nothing_behind() {
         let begin = Instant::now();
         loop {
             worker.ticks(20).await;
-            let after = traces(&store, &processes).await;
+            let after = traces(store, &processes).await;
             let new: Vec<&String> = after.difference(&before).collect();
             if new.is_empty() {
                 break;
             }
             assert!(begin.elapsed() < PATIENCE, "{new:?}");
         }
-        for process in processes {
-            process.stop().await;
-        }
-        outer.shutdown_background();
+        stop(processes).await;
     });
 }

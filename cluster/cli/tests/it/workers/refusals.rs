@@ -7,12 +7,12 @@ use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::{Address, ClientError};
 use purview_server::logic::client::Stream;
-use purview_server::logic::proto::{self, command, request};
+use purview_server::logic::proto::{self, request};
 use purview_server::process::Background;
 use purview_server::tls::make::make;
 use tonic::Code;
 
-use super::support::{CONFIG, HP, MONSTER, Worker, address, open, runtime, server, set};
+use super::support::{self, CONFIG, HP, Worker, address, open, runtime, server, set, with_worker};
 
 fn code(error: ClientError) -> Code {
     match error {
@@ -23,11 +23,8 @@ fn code(error: ClientError) -> Code {
 
 #[test]
 fn an_answer_for_a_lease_that_is_not_the_workers_does_not_count() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "honest").await;
-        let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
-        worker.until(|w| w.has(monster)).await;
+    with_worker("", async |_, mut worker| {
+        let monster = worker.monster(0, 5_000, 5_000).await;
         let lease = worker.leases[&0];
         let seq = worker.pictures[&0].seq;
         let wrong = [
@@ -56,9 +53,7 @@ fn an_answer_for_a_lease_that_is_not_the_workers_does_not_count() {
 
 #[test]
 fn a_malformed_request_ends_its_stream_and_no_other() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut honest = Worker::begin_with_all(server.reach(), "honest").await;
+    with_worker("", async |server, mut honest| {
         let at = address(server.reach());
         let none = proto::Command { entity: 5, ..proto::Command::default() };
         let nobody = proto::Command { command: Some(set(HP, 1)), ..proto::Command::default() };
@@ -149,8 +144,10 @@ fn connections_of_workers_are_encrypted_and_the_certificate_and_the_token_are_ch
         let known = by(&url, &token, &secured.ca);
         let mut worker = Worker::begin_at(&known, "known").await;
         worker.until(|w| w.leases.len() == 4).await;
-        let error = Stream::begin(&by(&url, &None, &secured.ca), open("stranger")).await;
-        assert_eq!(code(error.unwrap_err()), Code::Unauthenticated);
+        for wrong in [None, Some("0123456789abcdef0123456789abcdeX".to_owned())] {
+            let error = Stream::begin(&by(&url, &wrong, &secured.ca), open("stranger")).await;
+            assert_eq!(code(error.unwrap_err()), Code::Unauthenticated);
+        }
         let error = Stream::begin(&by(&plain.url, &token, &secured.ca), open("plain")).await;
         let error = error.unwrap_err();
         assert!(matches!(error, ClientError::Connect { .. } | ClientError::Status(_)), "{error}");
@@ -169,46 +166,25 @@ fn beyond_this_machine_the_service_needs_tls_and_a_token() {
     let folder = tempfile::tempdir().unwrap();
     let secured = Secured::in_folder(folder.path());
     let open = secured.config.replace("127.0.0.1:0", "0.0.0.0:0");
-    let without = |section: &str| {
+    let start = |section: &str| {
         let config = Config::parse(&format!("{CONFIG}\n{section}")).expect("a configuration");
-        Background::start(config, Tokens::dev()).map(drop).unwrap_err().to_string()
+        Background::start(config, Tokens::dev())
     };
+    let without = |section: &str| start(section).map(drop).unwrap_err().to_string();
     let (no_tls, _) = open.split_once("[logic.tls]").unwrap();
+    // On this machine a token is enough.
+    let here = start(&no_tls.replace("0.0.0.0:0", "127.0.0.1:0")).unwrap();
+    runtime().block_on(async {
+        let mut at = address(here.reach());
+        let error = Stream::begin(&at, support::open("stranger")).await.unwrap_err();
+        assert_eq!(code(error), Code::Unauthenticated);
+        at.token = Some(secured.token.to_owned());
+        Stream::begin(&at, support::open("known")).await.unwrap();
+    });
     assert!(without(no_tls).contains("without TLS"), "{}", without(no_tls));
     let no_token: String = open
         .lines()
         .filter(|line| !line.starts_with("token_file"))
         .fold(String::new(), |all, line| all + line + "\n");
     assert!(without(&no_token).contains("without a token"), "{}", without(&no_token));
-}
-
-#[test]
-fn only_workers_with_the_token_are_let_in() {
-    let folder = tempfile::tempdir().unwrap();
-    let (file, token) = (folder.path().join("token"), "0123456789abcdef0123456789abcdef");
-    std::fs::write(&file, token).unwrap();
-    let server = server(&format!("[logic]\nlisten = \"127.0.0.1:0\"\ntoken_file = {file:?}\n"));
-    runtime().block_on(async {
-        let mut at = address(server.reach());
-        for wrong in [None, Some("0123456789abcdef0123456789abcdeX".to_owned())] {
-            at.token = wrong;
-            let error = Stream::begin(&at, open("stranger")).await.unwrap_err();
-            assert_eq!(code(error), Code::Unauthenticated);
-        }
-        at.token = Some(token.to_owned());
-        Stream::begin(&at, open("known")).await.unwrap();
-    });
-}
-
-#[test]
-fn a_command_for_no_entity_is_not_taken_for_one() {
-    let server = server("");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
-        let monster = worker.spawn(0, MONSTER, 5_000, 5_000);
-        let announce = proto::Announce { plane: None, payload: bytes::Bytes::from_static(b"hi") };
-        let number = worker.give(0, monster, command::Command::Announce(announce));
-        worker.until(|w| !w.results.is_empty()).await;
-        assert_eq!(worker.results, [(number, proto::Reason::NotOfEntity)]);
-    });
 }

@@ -14,10 +14,8 @@ use super::support::{MONSTER, Worker, runtime};
 /// Bytes that the connection passes in a second: 1 Mbit.
 const BYTES_PER_S: usize = 125_000;
 
-/// Entities in one region.
 const ENTITIES: usize = 5_000;
 
-/// Takeovers.
 const TAKEOVERS: usize = 10;
 
 /// Passes connections on to an address, and what comes back slowly.

@@ -1,7 +1,6 @@
 //! A server whose rules are those of workers, workers that answer every tick, and players.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use purview::scene::{EntityId, Pos};
 use purview::wire::ErrorCode;
@@ -12,11 +11,9 @@ use purview_server::interest::client::{Address, ClientError};
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, command, response};
 use purview_server::process::{Background, Reach};
-use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-/// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub use crate::common::{PATIENCE, runtime};
 
 pub const MONSTER: u32 = 1;
 pub const HP: u32 = 1;
@@ -24,15 +21,20 @@ pub const HP: u32 = 1;
 /// The configuration of most tests: four regions, whose borders are at 256 m.
 pub const CONFIG: &str = include_str!("../../../../../examples/hunt/hunt.toml");
 
+/// Runs a test with a server of further lines of configuration, and a worker that has all regions.
+pub fn with_worker(more: &str, test: impl AsyncFnOnce(&Background, Worker)) {
+    let server = server(more);
+    runtime().block_on(async {
+        let worker = Worker::begin_with_all(server.reach(), "one").await;
+        test(&server, worker).await;
+    });
+}
+
 /// A server with further lines of configuration.
 pub fn server(more: &str) -> Background {
     let listen = if more.contains("[logic]") { "" } else { "[logic]\nlisten = \"127.0.0.1:0\"\n" };
     let config = Config::parse(&format!("{CONFIG}\n{listen}{more}")).expect("a configuration");
     Background::start(config, Tokens::dev()).expect("a server")
-}
-
-pub fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
 pub fn address(reach: &Reach) -> Address {
@@ -82,8 +84,6 @@ pub enum Happened {
 pub struct Picture {
     pub lease: proto::Lease,
     pub seq: u64,
-    /// All parts of its beginning have come.
-    pub whole: bool,
     pub entities: BTreeMap<u64, proto::Entity>,
 }
 
@@ -184,6 +184,14 @@ impl Worker {
         Worker::new(Stream::begin(address, open(name)).await.expect("a session"))
     }
 
+    /// Takes responses while something else is done.
+    pub async fn serve_while<T>(&mut self, done: impl Future<Output = T>) -> T {
+        tokio::select! {
+            () = self.until(|_| false) => unreachable!("it never holds"),
+            done = done => done,
+        }
+    }
+
     /// Waits for all four regions.
     pub async fn begin_with_all(reach: &Reach, name: &str) -> Worker {
         let mut worker = Worker::begin(reach, name).await;
@@ -193,18 +201,8 @@ impl Worker {
 
     /// Queues a command for an entity, in the next answer to a region; its number.
     pub fn give(&mut self, region: u32, entity: u64, command: command::Command) -> u64 {
-        self.give_as(region, entity, (command, false))
-    }
-
-    /// The same for one that is perhaps held.
-    pub fn give_as(
-        &mut self,
-        region: u32,
-        entity: u64,
-        (command, held): (command::Command, bool),
-    ) -> u64 {
         let command = Some(command);
-        self.queue(region, proto::Command { entity, held, command, ..proto::Command::default() })
+        self.queue(region, proto::Command { entity, command, ..proto::Command::default() })
     }
 
     /// Gives a command with the next answer to a region; its number.
@@ -221,6 +219,13 @@ impl Worker {
         let spawn = proto::Spawn { kind, position: at(x, z), ..proto::Spawn::default() };
         self.give(region, id, command::Command::Spawn(spawn));
         id
+    }
+
+    /// Creates a monster in a region, and waits for it.
+    pub async fn monster(&mut self, region: u32, x: i32, z: i32) -> u64 {
+        let monster = self.spawn(region, MONSTER, x, z);
+        self.until(|worker| worker.has(monster)).await;
+        monster
     }
 
     /// Takes responses until something holds.
@@ -323,7 +328,7 @@ impl Worker {
 
     fn apply(&mut self, lease: proto::Lease, told: &proto::Told) {
         let picture = self.pictures.get_mut(&lease.region).unwrap();
-        (picture.seq, picture.whole) = (told.seq, picture.whole || !told.more);
+        picture.seq = told.seq;
         let mut touched: BTreeSet<u64> = told.gone.iter().copied().collect();
         for id in &told.gone {
             assert!(picture.entities.remove(id).is_some(), "what is gone was known");
@@ -432,18 +437,9 @@ impl Worker {
         !self.queued.contains_key(&region) && numbers.all(|(n, _)| self.counted.contains(n))
     }
 
-    pub fn has_happened(&self, what: &Happened) -> bool {
-        self.happened.contains(what)
-    }
-
     /// Whether an entity lives in a region of the worker.
     pub fn has(&self, entity: u64) -> bool {
         self.homes.contains_key(&entity)
-    }
-
-    /// Whether a command has counted.
-    pub fn is_counted(&self, number: u64) -> bool {
-        self.counted.contains(&number)
     }
 }
 

@@ -2,16 +2,13 @@
 
 use serde_json::Value;
 
-use crate::end_to_end::process::lab;
+use crate::end_to_end::process::run_lab;
 
 #[test]
 fn actions_are_counted_once_although_worker_processes_are_killed_and_stopped() {
-    let mut bench = lab(&[]);
-    bench.args(["bench", "takeover", "--faults", "4", "--json"]);
-    let output = bench.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_str(&told).unwrap();
+    let done = run_lab(&["bench", "takeover", "--faults", "4", "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let told: Value = serde_json::from_str(&done.stdout).unwrap();
     let rows = told["rows"].as_array().unwrap();
     let faults: Vec<_> = rows.iter().map(|row| (row["what"].as_str(), &row["faults"])).collect();
     assert_eq!(faults, [(Some("killed"), &2.into()), (Some("stopped"), &2.into())]);

@@ -1,14 +1,10 @@
 //! A real cluster with a damaged or slow PostgreSQL: no region starts empty by itself, and no player joins at a wrong
 //! position.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
-
 use purview::scene::Pos;
 use purview::wire::ErrorCode;
-use purview::wire::client::Join;
 use purview_client::{Client, ClientError, join_at};
-use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -16,17 +12,8 @@ use tokio_postgres::{NoTls, Row};
 
 use super::super::operations::{get, metric};
 use super::super::process::{Done, run};
-
-/// How long a test waits for a state that must come.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "timed out: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
+use crate::common::{ANY_PORTS, cluster, console, runtime, wait_for};
+use crate::walkers::token;
 
 /// A node and a gateway, two regions, NPCs.
 struct Trial {
@@ -37,18 +24,12 @@ struct Trial {
 
 impl Trial {
     fn start() -> Trial {
-        let text = "[server]\ndemo = true\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
-                    [console]\nlisten = \"127.0.0.1:0\"\n\
-                    [cluster]\nlease = \"2s\"\ncheckpoint = \"200ms\"\n\
+        let text = "[server]\ndemo = true\n[cluster]\nlease = \"2s\"\ncheckpoint = \"200ms\"\n\
                     [[scene]]\nteleports = \"clients\"\n\
                     name = \"field\"\nwidth = \"256m\"\ndepth = \"128m\"\nland = \"64m\"\n\
                     region = [2, 2]\npatch = \"16m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n";
-        let config = Config::parse(text).unwrap();
-        let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-        let parts = Parts { nodes: 1, gateways: 1 };
-        let mut cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(1).enable_all().build().unwrap();
+        let config = Config::parse(&format!("{ANY_PORTS}{text}")).unwrap();
+        let (mut cluster, runtime) = (cluster(&config, 1, 1), runtime());
         let url = cluster.postgres().url();
         let database = runtime.block_on(async {
             let (database, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
@@ -67,7 +48,7 @@ impl Trial {
     }
 
     fn console(&self) -> String {
-        self.cluster.gateways()[0].ready().unwrap().console.unwrap()
+        console(&self.cluster.gateways()[0])
     }
 
     fn cluster_says(&self) -> Value {
@@ -111,8 +92,13 @@ const DAMAGE: &str =
     "UPDATE purview_states SET state = substring(state for length(state) / 2) WHERE region = 0";
 
 #[test]
-fn a_region_with_damaged_checkpoints_stays_down_until_an_operator_decides() {
+fn nothing_starts_empty_or_elsewhere_while_postgresql_is_slow_or_damaged() {
     let mut trial = Trial::start();
+    while_last_positions_cannot_be_read_joins_are_refused_as_busy(&mut trial);
+    a_region_with_damaged_checkpoints_stays_down_until_an_operator_decides(&mut trial);
+}
+
+fn a_region_with_damaged_checkpoints_stays_down_until_an_operator_decides(trial: &mut Trial) {
     let copy = "CREATE TABLE copy AS SELECT * FROM purview_states";
     trial.node_dies("node-2", &format!("{copy}; {DAMAGE}"));
     wait_for("the region to be reported down", || trial.state(0).0 == "down");
@@ -174,21 +160,17 @@ impl Trial {
 
 async fn join(url: &str, token: &str) -> Result<Pos, ClientError> {
     let mut client = Client::connect(url, token).await?;
-    let join = Join { pos: None, ..join_at("field", Pos::default()) };
     // The session stays connected after the refusal.
-    let joined = client.join(join).await?;
+    let joined = client.join(purview_client::join("field")).await?;
     client.leave().await?;
     Ok(joined.pos)
 }
 
-#[test]
-fn while_last_positions_cannot_be_read_joins_are_refused_as_busy() {
-    let mut trial = Trial::start();
+fn while_last_positions_cannot_be_read_joins_are_refused_as_busy(trial: &mut Trial) {
     let url = trial.cluster.url(0).unwrap();
-    let (place, name) = (Pos::ground(20_000, 10_000), "ann");
+    let place = Pos::ground(20_000, 10_000);
     let kept = "SELECT epoch, place FROM purview_players WHERE name = 'ann' AND length(place) > 0";
-    let hour = Some(Duration::from_secs(3_600));
-    let token = trial.cluster.tokens().mint(name, hour).unwrap();
+    let token = token(&trial.cluster, "ann");
     let first = async {
         let mut client = Client::connect(&url, &token).await.unwrap();
         assert_eq!(client.join(join_at("field", place)).await.unwrap().pos, place);

@@ -2,29 +2,23 @@
 //! no gold is lost or made.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use purview::scene::Kind;
 use purview_demo::players::{Role, Stage, planes, play};
-use purview_lab::game::accounts::{Accounts, Survey, balance, faults, won};
+use purview_lab::game::accounts::{Accounts, Holding, Survey, balance, faults, won};
+use purview_lab::game::rules::PLAYER_HP;
 use purview_lab::load::surveys::{SurveyedScene, Surveys};
-use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
+use purview_lab::testbed::local_cluster::{LocalCluster, Member};
 use purview_server::config::Config;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::super::operations::get;
+use crate::common::{cluster, console, runtime, try_for};
 use crate::ctl::survey_now;
 use crate::foreign::PythonWorker;
-use crate::workers::support::runtime;
-
-/// How long each step may take.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Between two tries of what takes a while.
-const PAUSE: Duration = Duration::from_millis(200);
+use crate::walkers::token;
 
 const HUNTERS: u32 = 6;
 
@@ -60,15 +54,9 @@ fn config(rules: Rules) -> Config {
 }
 
 /// Waits until something is there.
+#[track_caller]
 pub fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(PAUSE);
-    }
+    try_for(what, || find().ok_or("not yet"))
 }
 
 pub struct Trial {
@@ -87,17 +75,13 @@ impl Trial {
 
     /// A cluster for so many hunters, whose processes may listen for peers at an address of a network of their own.
     pub fn of(rules: Rules, peers: Option<IpAddr>, hunters: u32) -> Trial {
-        let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-        let parts = Parts { nodes: 3, gateways: 1 };
         let mut config = config(rules);
         if let Some(address) = peers {
             config.cluster.listen.set_ip(address);
             config.cluster.insecure = true;
         }
-        let cluster = LocalCluster::start(program, &config, parts, &mut |_| {});
-        let cluster = cluster.expect("a cluster");
-        let (runtime, rest) = (runtime(), watch::channel(false).0);
-        Trial { cluster, hunters, silent: None, runtime, rest }
+        let (cluster, rest) = (cluster(&config, 3, 1), watch::channel(false).0);
+        Trial { cluster, hunters, silent: None, runtime: runtime(), rest }
     }
 
     /// One more worker with the rules in Python.
@@ -109,8 +93,8 @@ impl Trial {
     /// Clients hunt from now on.
     pub fn hunt(&self) {
         let url = self.cluster.url(0).expect("clients can connect");
-        let token = |n| self.cluster.tokens().mint(&format!("hunter {n}"), Some(20 * PATIENCE));
-        let tokens = (0..self.hunters).map(|n| token(n).expect("a token")).collect();
+        let token = |n| token(&self.cluster, &format!("hunter {n}"));
+        let tokens = (0..self.hunters).map(token).collect();
         let stage = Stage { url, scene: "wood".into(), ground: None };
         self.runtime.spawn(play(stage, Role::Hunts, tokens, self.rest.subscribe()));
     }
@@ -121,13 +105,9 @@ impl Trial {
             node.ended().is_none() && self.silent.as_ref().is_none_or(|silent| *silent != node.name)
         };
         let nodes = self.cluster.nodes().iter().filter(speaks);
-        let console = |node: &Member| node.ready().and_then(|ready| ready.console);
         let wood =
             SurveyedScene { name: "wood".into(), planes: planes(self.hunters), regions: REGIONS };
-        Surveys {
-            consoles: nodes.map(|node| console(node).expect("a console")).collect(),
-            scenes: vec![wood],
-        }
+        Surveys { consoles: nodes.map(console).collect(), scenes: vec![wood] }
     }
 
     /// All entities, once every region answers and something holds.
@@ -146,7 +126,6 @@ impl Trial {
         self.until("players win gold", |all| won(all) >= before + PRIZES);
     }
 
-    /// The node that has a region.
     fn owner(&self, region: u32) -> &Member {
         until("the region has a node", || {
             let regions = survey_now(&self.cluster.gateways()[0]).regions;
@@ -155,7 +134,6 @@ impl Trial {
         })
     }
 
-    /// Waits until a node has no region any more.
     fn until_without_regions(&self, name: &str) {
         let regions = || survey_now(&self.cluster.gateways()[0]).regions;
         let has_any = || regions().iter().any(|r| r.node == name);
@@ -232,8 +210,7 @@ fn host(trial: &Trial) -> &Member {
 
 /// The regions of each worker that is connected and answers, as that node knows them.
 fn regions_of_workers(trial: &Trial) -> Vec<u64> {
-    let host = host(trial).ready().expect("it is ready");
-    let (status, body) = get(&host.console.expect("a console"), "/api/workers");
+    let (status, body) = get(&console(host(trial)), "/api/workers");
     assert_eq!(status, 200, "{body}");
     let told: Value = serde_json::from_str(&body).unwrap();
     let workers = told["workers"].as_array().unwrap().iter();
@@ -256,6 +233,8 @@ fn gold_is_conserved_on_three_nodes_when_workers_and_nodes_are_killed_and_silent
     until_served(&trial, 1);
     trial.hunt();
     trial.play();
+    let is_hurt = |e: &Holding| e.kind == Kind::PLAYER && (1..PLAYER_HP).contains(&e.hp);
+    trial.until("monsters bite", |all| all.values().any(is_hurt));
     let second = trial.worker();
     until_served(&trial, 2);
     drop(first);

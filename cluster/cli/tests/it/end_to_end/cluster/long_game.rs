@@ -195,8 +195,7 @@ impl LongGame {
     /// Gives an order that the cluster may refuse: another change may be under way.
     fn order(&self, args: &[&str]) {
         let member = &self.trial.cluster.gateways()[0];
-        let output = crate::ctl::run(member, args);
-        println!("  {args:?}: {:?}", output.status.code());
+        println!("  {args:?}: {:?}", crate::ctl::run(member, args).code);
     }
 
     fn play(&mut self, lasts: Duration) -> u32 {

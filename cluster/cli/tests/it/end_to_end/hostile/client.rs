@@ -68,14 +68,7 @@ pub fn hello(token: &str) -> ClientMsg {
 }
 
 pub fn join() -> Join {
-    Join {
-        scene: "meadow".into(),
-        plane: None,
-        pos: None,
-        sight: None,
-        properties: Vec::new(),
-        view_cap: 0,
-    }
+    purview_client::join("meadow")
 }
 
 /// A connection over WebSocket.

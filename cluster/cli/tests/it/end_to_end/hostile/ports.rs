@@ -3,16 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use futures::stream;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::{Request, Status};
+use tonic::Request;
 
 use super::Attacker;
 use super::client::{connect, connect_small, until_closed};
 use super::players::nested;
+use crate::interest::support::Plain;
 
 /// The beginning of a connection of HTTP/2, with empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
@@ -93,44 +93,5 @@ pub async fn calls(a: Attacker) {
             Ok(Err(_)) => a.refused(),
             Err(_) => {}
         }
-    }
-}
-
-/// Bytes as gRPC messages.
-#[derive(Clone, Copy, Default)]
-struct Plain;
-
-impl Codec for Plain {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Plain;
-    type Decoder = Plain;
-
-    fn encoder(&mut self) -> Plain {
-        Plain
-    }
-
-    fn decoder(&mut self) -> Plain {
-        Plain
-    }
-}
-
-impl Encoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Plain {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        let len = from.remaining();
-        Ok(Some(from.copy_to_bytes(len)))
     }
 }
