@@ -78,8 +78,8 @@ fn order_of(motion: impl Into<Move>) -> MoveCommand {
 }
 
 /// Each accepts a command, and is then as before.
-fn accept<'a>(
-    all: impl Iterator<Item = (&'a Mover, &'a MoveCommand)>,
+fn accept<'a, 'b>(
+    all: impl Iterator<Item = (&'a Mover, &'b MoveCommand)>,
     (now, seq): (ServerMs, Seq),
     on: &Footing<'_, Map>,
 ) {
