@@ -364,6 +364,23 @@ fn a_region_that_died_before_it_saved_a_relation_learns_it_from_its_neighbours()
     assert!(w.links().contains(&ends), "they are enemies again");
 }
 
+/// Found by simulation: an order did not reach a region, and those of other planes are nobody's neighbours.
+#[test]
+fn a_relation_that_was_lost_reaches_the_regions_of_all_planes() {
+    let spec = scene(2, CIRCLE, 1, with_relations(bonds(20, 0, 0)));
+    let mut w = World::new(SceneSpec { plane_groups: 2, ..spec }, 1);
+    let many = 0..600u64;
+    for other in many.clone() {
+        let change = SceneChange::Relation(1, [7, 8 + other], Relation::Enemy);
+        let order = SceneOrder::new(change, w.tick.next(), 1 + other);
+        w.tell(RegionId((other % 2) as u32 * 7), Input::Scene(order));
+    }
+    w.steps(400);
+    for region in &w.regions {
+        assert_eq!(region.relations().len(), many.end as usize, "region {}", region.id());
+    }
+}
+
 #[test]
 fn logic_is_told_which_relations_it_cannot_set() {
     let Row { mut w, ends, .. } = row();

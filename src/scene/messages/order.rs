@@ -32,6 +32,14 @@ pub enum SceneOrder {
     Doors(DoorOrder),
     /// Of how two groups stand to each other.
     Relation(GroupRelation),
+    /// No order: what a region knows of relations, as [`Relations::digest`](crate::scene::views::Relations::digest)
+    /// says.
+    RelationsKnown {
+        /// The region.
+        by: RegionId,
+        /// The digest.
+        digest: u64,
+    },
 }
 
 impl SceneOrder {
@@ -47,11 +55,12 @@ impl SceneOrder {
         }
     }
 
-    /// Its tick and version.
+    /// Its tick and version; 0 of what is no order.
     pub fn when(&self) -> (Tick, u64) {
         match self {
             SceneOrder::Doors(order) => (order.at, order.version),
             SceneOrder::Relation(order) => (order.at, order.version),
+            SceneOrder::RelationsKnown { .. } => (Tick(0), 0),
         }
     }
 }

@@ -82,6 +82,9 @@ impl Region {
         let is_taken = match order {
             SceneOrder::Doors(order) => self.take_door_order(order),
             SceneOrder::Relation(relation) => self.entities.relations_mut().order(relation),
+            SceneOrder::RelationsKnown { by, digest } => {
+                return self.answer_relations(by, digest, fx);
+            }
         };
         if !is_taken {
             crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, "an order for the scene was refused");

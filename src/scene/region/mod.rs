@@ -57,6 +57,7 @@ mod feed;
 #[cfg(test)]
 mod fixtures;
 mod frames;
+mod gossip;
 mod group_messages;
 mod identity;
 mod inbox;
@@ -237,6 +238,7 @@ impl Region {
     }
 
     fn send_ghosts(&mut self, fx: &mut Vec<Effect>) {
+        self.compare_relations(fx);
         let Region { identity, clock, entities, views, actions, border, recent_actions, .. } = self;
         let actions = (&*actions, &*recent_actions);
         border.send_ghosts(clock.tick(), identity, (entities, views), actions, fx);

@@ -55,6 +55,8 @@ struct Behind {
     of: EntityId,
     after: Tick,
     came: Tick,
+    /// A frame from here has told what was here when the player came.
+    served: bool,
 }
 
 /// Actions in the order in which they were told.
@@ -160,10 +162,9 @@ impl RecentActions {
         self.untold.extend(new);
     }
 
-    /// After which tick a player that has come misses actions of an entity that were late where it came from.
-    fn behind_of(&self, viewer: EntityId, of: EntityId) -> Option<Tick> {
-        let mut behind = self.behind.iter();
-        behind.find(|b| (b.viewer, b.of) == (viewer, of)).map(|b| b.after)
+    /// That a player that has come misses actions of an entity that were late where it came from.
+    fn behind_of(&self, viewer: EntityId, of: EntityId) -> Option<Behind> {
+        self.behind.iter().find(|b| (b.viewer, b.of) == (viewer, of)).copied()
     }
 
     fn of(&self, id: EntityId) -> impl Iterator<Item = &PastAction> {
@@ -276,7 +277,13 @@ impl Region {
         let (viewer, came) = (handoff.state.id, self.clock.tick());
         self.tell_missed_actions_to(viewer);
         let behind = handoff.acts_due.iter();
-        let behind = behind.map(|(of, after)| Behind { viewer, of: *of, after: *after, came });
+        let behind = behind.map(|(of, after)| Behind {
+            viewer,
+            of: *of,
+            after: *after,
+            came,
+            served: false,
+        });
         self.recent_actions.behind.retain(|b| b.viewer != viewer);
         self.recent_actions.behind.extend(behind);
     }
@@ -331,17 +338,22 @@ impl Region {
                 }
             };
             let recent = &self.recent_actions;
-            let misses = |action: &PastAction| {
-                let after = recent.behind_of(id, action.id);
-                action.tick >= from || after.is_some_and(|after| action.tick > after)
+            // Frames from here have told what was told before the last one, but for the first frame of a player from
+            // a region where something was late.
+            let misses = |told: &Told| {
+                let behind = recent.behind_of(id, told.action.id);
+                let is_late =
+                    |b: Behind| told.action.tick > b.after && (!b.served || told.tick >= from);
+                told.action.tick >= from || behind.is_some_and(is_late)
             };
-            // None is missed that was told before the last frame, unless something was late.
-            let is_behind = recent.behind.iter().any(|b| b.viewer == id);
+            let is_behind = recent.behind.iter().any(|b| b.viewer == id && !b.served);
             let told = recent.told.iter().rev();
             let told = told.take_while(|told| told.tick >= from || is_behind);
-            let missed = told.filter(|t| (t.tick < now || !t.here) && misses(&t.action));
+            let missed = told.filter(|t| (t.tick < now || !t.here) && misses(t));
             let mut missed: Vec<PastAction> = missed.map(|told| told.action.clone()).collect();
             missed.reverse();
+            let behind = self.recent_actions.behind.iter_mut();
+            behind.filter(|b| b.viewer == id).for_each(|b| b.served = true);
             for action in missed {
                 if let Some(slot) = self.entities.slot(action.id) {
                     self.note_action_for(viewer, slot, action.content, action.tick);
@@ -380,7 +392,8 @@ impl Region {
             let before = Tick(viewer.frames_from.0.saturating_sub(1));
             for (of, after) in &mut handoff.acts_due {
                 let told_here = last.get(of).copied().unwrap_or_default();
-                let told_before = self.recent_actions.behind_of(id, *of).unwrap_or(before);
+                let told_before =
+                    self.recent_actions.behind_of(id, *of).map_or(before, |b| b.after);
                 *after = told_here.max(told_before).max(*after);
             }
         }

@@ -2,7 +2,10 @@
 //!
 //! Every region of a scene has the whole table. Orders reach regions by message: late, twice, or out of order. So each
 //! has a version that grows with every order of the scene, and the newest one that is due counts. What a region has
-//! missed it learns from its neighbours, whose full batches contain their tables.
+//! missed it learns from its neighbours, whose full batches contain their tables, and from any other region of the
+//! scene, by comparing digests (`region/gossip.rs`).
+
+use std::hash::{Hash, Hasher};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -184,6 +187,22 @@ impl Relations {
         let mut all: Vec<_> = self.known.values().chain(&self.pending).copied().collect();
         all.sort_unstable_by_key(|order| order.version);
         all
+    }
+
+    /// A number that differs, most probably, from that of a table with other relations; 0 of one without any. Neutral
+    /// relations do not count, since regions forget them at different times.
+    pub fn digest(&self) -> u64 {
+        let counts = |order: &&GroupRelation| order.relation != Relation::Neutral;
+        let of = |order: &GroupRelation| {
+            let mut hasher = rustc_hash::FxHasher::default();
+            (key(order.class, order.groups), order.rank()).hash(&mut hasher);
+            hasher.finish()
+        };
+        let pending = self.pending.iter().filter(counts).filter(|order| {
+            let known = self.known.get(&key(order.class, order.groups));
+            known.is_none_or(|known| known.rank() < order.rank())
+        });
+        self.known.values().filter(counts).chain(pending).fold(0, |all, order| all ^ of(order))
     }
 
     /// Those of the groups to which bonds belong.

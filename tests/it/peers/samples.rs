@@ -335,6 +335,10 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" subject", command_of(Command::OfSubject("ada".into(), Box::new(Command::Kick(ID))))),
         (" relate", command_of(Command::Relate("party".into(), [77, 78], Relation::Enemy))),
         (" relation", Input::Scene(SceneOrder::Relation(at_war()))),
+        (
+            " relations known",
+            Input::Scene(SceneOrder::RelationsKnown { by: RegionId(4), digest: 1 << 60 | 9 }),
+        ),
         (" motion, walk", motion(Motion::Walk(vector()))),
         (" motion, stop", motion(Motion::Stop)),
         (" motion, flags", motion(Motion::Flags(Flags::DEAD))),

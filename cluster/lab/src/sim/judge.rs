@@ -340,6 +340,25 @@ impl Judge {
         }
     }
 
+    /// Portals take whoever walks into them, and nobody walks into a wall.
+    fn keeps_off(&self, id: EntityId, before: &Acting, now: &Acting) {
+        let inner = self.inner();
+        if inner.npcs.contains(&id) {
+            return;
+        }
+        // A client may teleport by less than a step.
+        let teleported = |client: &Client| now.at.saturating_sub(client.teleported_at) < EXCUSE;
+        let was_put = inner.clients.get(&id).is_some_and(teleported);
+        let tile_cm = self.wall_cm.filter(|_| !was_put);
+        let enters = tile_cm.map_or(Ok(()), |tile_cm| inner.walls.check(before, now, tile_cm));
+        drop(inner);
+        self.check(Invariant::TilesHeld, &[id], enters);
+        if !self.portals.is_empty() {
+            let taken = portals_take_once(before, now, was_put, &self.portals);
+            self.check(Invariant::PortalTakes, &[id], taken);
+        }
+    }
+
     fn entity_acted(&self, now: Acting) {
         let (id, process) = (now.player.id, now.process);
         let before = {
@@ -355,21 +374,7 @@ impl Judge {
         let place = |a: &Acting| (a.region, a.region_epoch, a.process, a.player.epoch);
         if let Some(before) = &before {
             self.check(Invariant::OneReal, &[id], one_real(before, &now));
-            if !self.portals.is_empty() && !self.inner().npcs.contains(&id) {
-                let taken = portals_take_once(before, &now, &self.portals);
-                self.check(Invariant::PortalTakes, &[id], taken);
-            }
-            if let Some(tile_cm) = self.wall_cm.filter(|_| !self.inner().npcs.contains(&id)) {
-                let inner = self.inner();
-                // A client may teleport by less than a step.
-                let teleported =
-                    |client: &Client| now.at.saturating_sub(client.teleported_at) < EXCUSE;
-                let was_put = inner.clients.get(&id).is_some_and(teleported);
-                let enters =
-                    if was_put { Ok(()) } else { inner.walls.check(before, &now, tile_cm) };
-                drop(inner);
-                self.check(Invariant::TilesHeld, &[id], enters);
-            }
+            self.keeps_off(id, before, &now);
             self.check(Invariant::InputOrder, &[id], input_order(&before.player, &now.player));
             if before.region != now.region {
                 self.inner().moved.insert(id, now.at);

@@ -59,6 +59,9 @@ impl Judge {
     /// A client was told the value of its player, for the first time if it `begins`.
     pub fn value_told(&self, subject: u32, id: EntityId, value: u64, begins: bool) {
         let now = self.journal.now();
+        if begins && self.has_given_way(subject, id) {
+            return;
+        }
         // A region that was recovered tells an older value; what its last owner told then counts in that.
         let begins = begins || self.is_told_less(subject, id, value);
         let least = begins.then(|| self.least_value(subject, now)).flatten();
@@ -81,6 +84,16 @@ impl Judge {
             account.told.push_back((now, value));
             account.lived_in = lives_in.or(account.lived_in);
         }
+    }
+
+    /// A client that has read nothing for a while is told of a player that another session has replaced since.
+    fn has_given_way(&self, subject: u32, id: EntityId) -> bool {
+        let inner = self.inner();
+        let account = inner.accounts.0.get(&subject);
+        let next = account.filter(|account| account.current.is_some_and(|now| now != id));
+        let began = next.and_then(|next| next.told.front()).map(|(at, _)| *at);
+        let acted = inner.acting.get(&id).map(|acting| acting.at);
+        began.is_some_and(|began| acted.is_some_and(|acted| acted < began))
     }
 
     fn is_told_less(&self, subject: u32, id: EntityId, value: u64) -> bool {
