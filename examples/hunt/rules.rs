@@ -345,6 +345,10 @@ fn lair(draft: &mut Draft<'_>) {
         return;
     }
     let rect = draft.region.rect();
+    // A region that a change of the layout has ended has no ground.
+    if rect.x0 == rect.x1 {
+        return;
+    }
     let Some(lair) = draft.all(LAIR).into_iter().min() else {
         let middle = Pos::ground((rect.x0 + rect.x1) / 2, (rect.z0 + rect.z1) / 2);
         draft.commands.spawn(LAIR, Plane(0), middle, with(&[]));
@@ -389,6 +393,9 @@ fn open_dungeon(draft: &mut Draft<'_>, id: EntityId) {
         return;
     }
     let rect = draft.region.rect();
+    if rect.x0 == rect.x1 {
+        return;
+    }
     for n in 0..MONSTERS as i32 {
         let x = (me.pos.x + 500 + 200 * n).clamp(rect.x0, rect.x1 - 1);
         send_monster(draft, lair, me.plane, Pos::ground(x, me.pos.z));

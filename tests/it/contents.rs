@@ -10,7 +10,8 @@ use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::spec::KindSpec;
 use purview::scene::{
-    EntityId, Facing, Kind, MAX_CONTENTS, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
+    EntityId, Facing, Kind, MAX_CONTENTS, Plane, Pos, RangeSet, RegionId, Scene, SceneId,
+    SceneSpec, Tick,
 };
 
 use crate::support::alone::recover;
@@ -133,6 +134,38 @@ fn every_plane_has_the_same_contents_as_it_opens() {
         assert_eq!(w.home_id(north), Some(RegionId(1)));
     }
     assert_eq!(w.regions[0].content_named(HERE, "nobody"), None);
+}
+
+/// A forest needs no program: a hundred trees a side, in two planes.
+#[test]
+fn ten_thousand_trees_stand_in_every_plane_and_a_player_is_shown_those_around_it() {
+    let tree = |n: i32| {
+        let at = Pos::ground(50 + n % 100 * 95, 30 + n / 100 * 63);
+        ContentSpec::new(format!("tree {n}"), CHEST, at)
+    };
+    let mut w = World::new(SceneSpec { contents: (0..10_000).map(tree).collect(), ..spec() }, 1);
+    w.sessions = true;
+    for plane in [HERE, Plane(1)] {
+        // Their sight opens all six regions.
+        w.join(plane, Pos::ground(3_190, 3_190), RangeSet::FULL);
+        w.join(plane, Pos::ground(6_390, 3_190), RangeSet::FULL);
+    }
+    w.steps(5);
+    let homes = homes(&w);
+    assert_eq!(homes.len(), 20_000);
+    assert!(homes.values().all(|regions| regions.len() == 1), "each lives once");
+    let trees = |w: &World| -> Vec<Vec<(EntityId, Pos, Tick)>> {
+        let of = |shown: &BTreeMap<EntityId, (Pos, Tick)>| {
+            let trees = shown.iter().filter(|(id, _)| id.content().is_some());
+            trees.map(|(id, (pos, tick))| (*id, *pos, *tick)).collect()
+        };
+        w.clients.values().map(|client| of(&client.shown)).collect()
+    };
+    let shown = trees(&w);
+    let counts: Vec<usize> = shown.iter().map(Vec::len).collect();
+    assert!(counts.iter().all(|count| (100..4_000).contains(count)), "{counts:?}");
+    w.steps(5);
+    assert_eq!(trees(&w), shown, "nobody is told of a tree again");
 }
 
 #[test]

@@ -195,8 +195,14 @@ class Hunt(Worker):
                 at = pb.Position(x=monster.x, z=monster.z)
                 self.give(monster.id, place=pb.Place(position=at))
         self.gold_goes_on(region)
-        if self.regions[region].tick % LAIR_TICKS == region % LAIR_TICKS:
+        tick = self.regions[region].tick
+        if tick % LAIR_TICKS == region % LAIR_TICKS and self.has_ground(region):
             self.lair(region, self.regions[region].rect)
+
+    def has_ground(self, region):
+        """A region that a change of the layout has ended has none any more."""
+        rect = self.regions[region].rect
+        return rect.x0 < rect.x1
 
     def lair(self, region, rect):
         """A lair sends monsters while there are too few, and dungeons without players end."""
@@ -221,6 +227,8 @@ class Hunt(Worker):
     def fill_dungeon(self, player):
         """A party's first player in a dungeon finds monsters there."""
         lair = min(self.here(player.region, LAIR), key=lambda e: e.id, default=None)
+        if not self.has_ground(player.region):
+            return
         if lair and all(e.plane != player.plane for e in self.here(player.region, MONSTER)):
             for n in range(MONSTERS):
                 x = min(player.x + 500 + 200 * n, self.regions[player.region].rect.x1 - 1)
