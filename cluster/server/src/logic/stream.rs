@@ -140,7 +140,7 @@ impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
                 return end;
             }
             // Regions say one thing each; what is too much the process has said.
-            if self.worker.waiting_bytes() > 2 * self.hub.limits.keep {
+            if self.worker.unread_bytes() > self.hub.limits.keep {
                 let text = "the worker does not read what it is told";
                 return End::Status(Status::resource_exhausted(text));
             }

@@ -329,6 +329,14 @@ impl Worker {
         }
     }
 
+    /// Bytes of what this process has said and the worker has not read.
+    pub fn unread_bytes(&self) -> usize {
+        match &self.home {
+            Home::Here(mailbox) => mailbox.lock().own_bytes(),
+            Home::Far { .. } => 0,
+        }
+    }
+
     pub fn waiting_bytes(&self) -> usize {
         match &self.home {
             Home::Here(mailbox) => mailbox.lock().bytes(),
