@@ -50,14 +50,14 @@ pub fn recover(
 }
 
 /// An effect that is a message of one region to another.
-pub fn message_of(effect: Effect) -> Result<(RegionId, Input), Effect> {
+pub fn message_of(effect: Effect) -> Result<(RegionId, Input), Box<Effect>> {
     Ok(match effect {
         Effect::Border(to, batch) => (to, Input::Border(batch)),
         Effect::BorderRound(to, batch) => (to, Input::BorderRound(batch)),
         Effect::View(to, msg) => (to, Input::View(msg)),
         Effect::Handoff(to, handoff) => (to, Input::Handoff(handoff)),
         Effect::Forward(to, input) => (to, *input),
-        other => return Err(other),
+        other => return Err(Box::new(other)),
     })
 }
 

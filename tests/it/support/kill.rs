@@ -145,7 +145,7 @@ impl World {
             match message_of(effect) {
                 Ok((to, input)) => self.tell(to, input),
                 Err(effect) => {
-                    self.fx = vec![effect];
+                    self.fx = vec![*effect];
                     self.carry_effects(region.id());
                 }
             }

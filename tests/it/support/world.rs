@@ -500,7 +500,7 @@ impl World {
             let (to, input) = match message_of(effect) {
                 Ok(message) => message,
                 Err(effect) => {
-                    self.obey_region(from, effect);
+                    self.obey_region(from, *effect);
                     continue;
                 }
             };

@@ -70,7 +70,10 @@ impl SurveyedScene {
     }
 }
 
-fn gold(all: &Survey) -> Vec<(u64, Kind, i64, i64, &[(u64, u64)])> {
+/// An entity, its kind, its gold, what it has given, and the drops that it has taken.
+type Purse<'a> = (u64, Kind, i64, i64, &'a [(u64, u64)]);
+
+fn gold(all: &Survey) -> Vec<Purse<'_>> {
     all.iter().map(|(id, e)| (*id, e.kind, e.gold, e.minted, &e.taken[..])).collect()
 }
 

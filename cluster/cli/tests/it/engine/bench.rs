@@ -126,7 +126,7 @@ impl Bench {
             }
             Bench::Etcd { server, cluster } => {
                 let proxy = Proxy::start(&server.url());
-                let options = EtcdOptions::new(vec![proxy.url()], &format!("test-{cluster}"));
+                let options = EtcdOptions::new(vec![proxy.url()], format!("test-{cluster}"));
                 let etcd = Etcd::connect(options).await.unwrap_or_else(|e| panic!("{e}"));
                 Way { leases: Arc::new(etcd), cut: Cut::Etcd(proxy) }
             }

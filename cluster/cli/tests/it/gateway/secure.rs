@@ -46,7 +46,10 @@ impl Authority {
 async fn pong(client: &mut Client, nonce: u64) {
     client.ping(nonce).await.unwrap();
     event(client, |event| match event {
-        Event::Pong(pong) => Some(assert_eq!(pong.nonce, nonce)),
+        Event::Pong(pong) => {
+            assert_eq!(pong.nonce, nonce);
+            Some(())
+        }
         Event::Closed { code, detail } => panic!("closed with {code:?}: {detail}"),
         _ => None,
     })

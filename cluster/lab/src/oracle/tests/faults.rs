@@ -177,7 +177,8 @@ fn an_action_comes_soon_after_a_cut_or_is_lost() {
 #[test]
 fn frames_that_contradict_earlier_ones_are_lost() {
     const UNSEEN: EntityId = EntityId(77);
-    let cases: [(u64, &dyn Fn(&mut Frame)); 5] = [
+    type Case<'a> = (u64, &'a dyn Fn(&mut Frame));
+    let cases: [Case<'_>; 5] = [
         (20, &|f| f.enters.push(entered(ID_B, at(1_029)))),
         (20, &|f| f.leaves.push(UNSEEN)),
         (20, &|f| f.moves.push(moved(UNSEEN, Pos::default(), 0))),

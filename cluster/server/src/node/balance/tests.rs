@@ -273,7 +273,8 @@ fn constrained(with: impl Fn(&mut Input)) -> (Option<Refusal>, Vec<Action>) {
 #[test]
 fn a_move_obeys_each_constraint_and_the_record_names_it() {
     assert_eq!(constrained(|_| {}), (None, vec![mv(1, 0, 1)]));
-    let elsewhere: [(Refusal, fn(&mut Input)); 5] = [
+    type Forbid = (Refusal, fn(&mut Input));
+    let elsewhere: [Forbid; 5] = [
         (Refusal::Labels, |input| {
             input.scenes[0].limits.labels.insert("city".into());
             for node in [0, 2] {

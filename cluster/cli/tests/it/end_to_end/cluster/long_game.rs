@@ -223,7 +223,7 @@ impl LongGame {
         until("the layout is the first again", || {
             order(&self.trial.cluster.gateways()[0], &["layout", "wood", "--regions", LAYOUTS[0]]);
             let regions = survey_now(&self.trial.cluster.gateways()[0]).maps[0].regions;
-            (regions as usize == REGIONS).then_some(())
+            (regions == REGIONS).then_some(())
         });
         self.trial.judge();
         self.workers.clear();
