@@ -55,7 +55,7 @@ impl Updates {
 pub struct Calm {
     pub enters: u64,
     /// Of these, enters of a player that had left the same view within the last 2 s
-    /// ([`super::FLICKER_TICKS`]).
+    /// (`FLICKER_TICKS`).
     pub flickers: u64,
     pub player_ticks: u64,
 }

@@ -10,7 +10,7 @@
 //! its position is unknown, and its view is not judged until its next frame.
 //!
 //! **When.** Tick T is judged once every client in a scene has received a frame of T or later, or has left. The
-//! oracle stops waiting for a client that is more than [`LAG_TICKS_MAX`] behind; the client counts as lost.
+//! oracle stops waiting for a client that is more than `LAG_TICKS_MAX` behind; the client counts as lost.
 //! So that many ticks of frames bound the memory.
 //!
 //! **What.** [`Violations`] defines each kind. All tolerances are constants here, or [`Options`].
