@@ -341,12 +341,9 @@ fn falls(draft: &mut Draft<'_>, me: Known<'_>) {
 // ANCHOR: lair
 /// A lair sends monsters into the region while there are too few, and dungeons without players end.
 fn lair(draft: &mut Draft<'_>) {
-    if draft.now().0 % LAIR_TICKS != u64::from(draft.region.id().0) % LAIR_TICKS {
-        return;
-    }
-    let rect = draft.region.rect();
+    let (rect, region) = (draft.region.rect(), u64::from(draft.region.id().0));
     // A region that a change of the layout has ended has no ground.
-    if rect.x0 == rect.x1 {
+    if rect.x0 == rect.x1 || draft.now().0 % LAIR_TICKS != region % LAIR_TICKS {
         return;
     }
     let Some(lair) = draft.all(LAIR).into_iter().min() else {
@@ -389,11 +386,8 @@ fn open_dungeon(draft: &mut Draft<'_>, id: EntityId) {
     let Some(me) = draft.here(id, PLAYER).filter(|e| e.plane.0 >= DUNGEONS) else { return };
     let Some(lair) = draft.all(LAIR).into_iter().min() else { return };
     let given = draft.commands.given().any(|(_, command)| command.spawns_on(me.plane));
-    if given || draft.region.lives_here(MONSTER).any(|e| e.plane == me.plane) {
-        return;
-    }
-    let rect = draft.region.rect();
-    if rect.x0 == rect.x1 {
+    let (rect, mut monsters) = (draft.region.rect(), draft.region.lives_here(MONSTER));
+    if given || rect.x0 == rect.x1 || monsters.any(|e| e.plane == me.plane) {
         return;
     }
     for n in 0..MONSTERS as i32 {
