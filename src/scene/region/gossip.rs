@@ -7,9 +7,9 @@
 //! that differs the other one answers with its orders. Orders may come twice and out of order.
 
 use super::Region;
+use crate::scene::RegionId;
 use crate::scene::messages::{Effect, Input, SceneOrder};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{RegionId, Tick};
 
 /// Between two digests of a region.
 const EVERY_TICKS: u64 = 20;
@@ -17,10 +17,9 @@ const EVERY_TICKS: u64 = 20;
 /// Most orders of an answer; others come with the next ones.
 const ORDERS_MAX: usize = 256;
 
-/// Whom a region tells in a tick, of all regions of its scene.
-fn partner(me: RegionId, tick: Tick, all: &[RegionId]) -> Option<RegionId> {
+/// The region of a scene that another one tells in its turn; `None` if that has no ground, or is alone.
+fn partner(me: RegionId, turn: u64, all: &[RegionId]) -> Option<RegionId> {
     let at = all.iter().position(|id| *id == me)?;
-    let turn = tick.0.checked_div(EVERY_TICKS).filter(|_| tick.0.is_multiple_of(EVERY_TICKS))?;
     let others = (all.len() as u64).checked_sub(1).filter(|others| *others > 0)?;
     let ahead = 1 + (turn + u64::from(me.0)) % others;
     all.get((at + ahead as usize) % all.len()).copied()
@@ -29,13 +28,14 @@ fn partner(me: RegionId, tick: Tick, all: &[RegionId]) -> Option<RegionId> {
 impl Region {
     /// Tells another region what this one knows.
     pub(super) fn compare_relations(&self, fx: &mut Vec<Effect>) {
-        let digest = self.entities.relations().digest();
-        if digest == 0 || mutants::has(Mutant::RelationsUnlearned) {
+        let (me, tick) = (self.identity.id(), self.clock.tick());
+        if !tick.0.is_multiple_of(EVERY_TICKS) || mutants::has(Mutant::RelationsUnlearned) {
             return;
         }
         let all: Vec<_> = self.identity.scene().map.regions.iter().map(|entry| entry.id).collect();
-        let me = self.identity.id();
-        if let Some(to) = partner(me, self.clock.tick(), &all) {
+        let Some(to) = partner(me, tick.0 / EVERY_TICKS, &all) else { return };
+        let digest = self.entities.relations().digest();
+        if digest != 0 {
             let known = SceneOrder::RelationsKnown { by: me, digest };
             fx.push(Effect::Forward(to, Box::new(Input::Scene(known))));
         }
@@ -68,16 +68,11 @@ mod tests {
     fn each_region_tells_every_other_one_in_turn_and_never_itself() {
         let all: Vec<RegionId> = [3, 4, 9, 20].map(RegionId).into();
         for me in &all {
-            let told = (0..3 * EVERY_TICKS).filter_map(|tick| partner(*me, Tick(tick), &all));
-            let told: Vec<_> = told.collect();
+            let told: Vec<_> = (0..3).filter_map(|turn| partner(*me, turn, &all)).collect();
             let others: BTreeSet<_> = all.iter().filter(|id| *id != me).copied().collect();
             assert_eq!((told.len(), told.into_iter().collect::<BTreeSet<_>>()), (3, others));
         }
-        assert_eq!(partner(RegionId(3), Tick(0), &[RegionId(3)]), None);
-        assert_eq!(
-            partner(RegionId(5), Tick(0), &all),
-            None,
-            "a region that has no ground any more"
-        );
+        assert_eq!(partner(RegionId(3), 0, &[RegionId(3)]), None);
+        assert_eq!(partner(RegionId(5), 0, &all), None, "a region that has no ground any more");
     }
 }

@@ -340,7 +340,7 @@ impl Judge {
         }
     }
 
-    /// Portals take whoever walks into them, and nobody walks into a wall.
+    /// A portal takes a player that walks into it, and no player walks into a wall.
     fn keeps_off(&self, id: EntityId, before: &Acting, now: &Acting) {
         let inner = self.inner();
         if inner.npcs.contains(&id) {

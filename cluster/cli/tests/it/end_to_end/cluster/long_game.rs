@@ -65,7 +65,7 @@ fn number(name: &str) -> Option<u64> {
 
 impl LongGame {
     fn start(rules: Rules, seed: u64) -> LongGame {
-        // Whoever may not create a namespace plays without cuts.
+        // Without the right to create a namespace there are no cuts.
         let namespace = NetworkNamespace::create();
         let namespace = namespace.inspect_err(|e| println!("no cuts: {e}")).ok();
         let peers = namespace.as_ref().map(|namespace| namespace.peers().into());
