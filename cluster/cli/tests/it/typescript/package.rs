@@ -42,13 +42,29 @@ pub fn copy() -> PathBuf {
             std::fs::write(&to, content).unwrap();
         }
     }
+    install(&folder);
+    folder
+}
+
+/// Node.js 22, below the same folder.
+pub fn node22() -> PathBuf {
+    let folder = copy().join("test/node22");
+    let lock = File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    install(&folder);
+    let all = std::fs::read_dir(folder.join("node_modules")).unwrap().flatten();
+    let mut programs = all.map(|package| package.path().join("bin/node"));
+    programs.find(|program| program.is_file()).expect("the package for this machine")
+}
+
+/// Installs the packages that a folder lists, unless they are there.
+fn install(folder: &Path) {
     let list = std::fs::read(folder.join("package-lock.json")).unwrap();
     let installed = folder.join("installed");
     if std::fs::read(&installed).ok().as_ref() != Some(&list) {
-        run(&folder, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        run(folder, "npm", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
         std::fs::write(&installed, list).unwrap();
     }
-    folder
 }
 
 #[test]
@@ -87,7 +103,10 @@ fn the_package_has_the_version_of_the_workspace_and_no_dependency() {
     let package: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(package["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(package.get("dependencies"), None);
-    let lock = std::fs::read_to_string(root().join(PACKAGE).join("package-lock.json")).unwrap();
+    let lock = |name| std::fs::read_to_string(root().join(PACKAGE).join(name)).unwrap();
+    let node22 = lock("test/node22/package-lock.json");
+    assert!(!node22.contains("\"resolved\""), "the list of packages names no address");
+    let lock = lock("package-lock.json");
     assert!(!lock.contains("\"resolved\""), "the list of packages names no address");
     let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
     assert_eq!(lock["version"], package["version"]);

@@ -1,5 +1,5 @@
-//! The package as it is published in each place where it runs: in a browser and in Node.js by
-//! WebSocket. `first` has Node.js by TCP.
+//! The package as it is published in each place where it runs: in a browser and in Node.js 22 by
+//! WebSocket. `first` has Node.js 20 by TCP.
 
 use std::time::Duration;
 
@@ -52,9 +52,8 @@ fn the_package_plays_in_a_browser_by_websocket() {
     });
 }
 
-/// Node.js 22 has the WebSocket of browsers; 20 has the same one behind a flag.
 #[test]
-fn the_package_plays_in_node_by_its_own_websocket() {
+fn the_package_plays_in_node_22_by_its_own_websocket() {
     let server = server(small_meadow(), 30);
     let options = options(&server.reach().ws_url().unwrap(), "node");
     let play = format!(
@@ -62,9 +61,10 @@ fn the_package_plays_in_node_by_its_own_websocket() {
          console.log(JSON.stringify([process.version, await ({PROGRAM})(client, {options})]))"
     );
     let folder = package::copy();
-    let args = ["--experimental-websocket", "--input-type=module", "--eval", &play];
-    let told = run(&folder, "node", &args).join("\n");
+    let told = run(&folder, package::node22(), &["--input-type=module", "--eval", &play]);
+    let told = told.join("\n");
     println!("{told}");
     let told: Value = serde_json::from_str(&told).unwrap();
+    assert!(told[0].as_str().unwrap().starts_with("v22."), "{told}");
     assert_played(&told[1]);
 }
