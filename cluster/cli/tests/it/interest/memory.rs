@@ -5,8 +5,9 @@ use purview::scene::RangeSet;
 
 use super::support::{GROUND, ask, create, outcome, scene, tick, with_stream};
 
-/// What the process may take beside its pairs: parts of outcomes, unread and kept updates.
-const FIXED: usize = 72 << 20;
+/// What the process may take beside its pairs: parts of outcomes, unread and kept updates, and what the allocator keeps
+/// of them for each thread.
+const FIXED: usize = 88 << 20;
 
 /// Entities, and how many others each sees.
 const CROWD: u64 = 3_000;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use purview_server::node::orders::Reserve;
+use purview_server::node::orders::{Orders, Reserve};
 
 use super::*;
 
@@ -23,20 +23,23 @@ async fn labelled(name: &str, store: &Embedded, labels: &str) -> ClusterProcess 
 /// How many regions of each scene each node has.
 type Counts = BTreeMap<(String, String), usize>;
 
-async fn counts(store: &Embedded) -> Counts {
+/// By what the process knows that gives the orders: others may know more.
+fn counts(orders: &Orders) -> Counts {
     let mut counts = Counts::new();
-    for (key, owner) in view_of(store).await.owners {
-        *counts.entry((key.scene, owner.node)).or_default() += 1;
+    for node in ["plain", "first", "second"] {
+        for (key, _) in orders.owned_by(node) {
+            *counts.entry((key.scene, node.into())).or_default() += 1;
+        }
     }
     counts
 }
 
 /// Waits until the nodes have so many regions of the scenes: scene, node, regions.
-async fn come_to(store: &Embedded, what: &str, want: &[(&str, &str, usize)]) {
+async fn come_to(orders: &Orders, what: &str, want: &[(&str, &str, usize)]) {
     let name = |(scene, node, n): &(&str, &str, usize)| (((*scene).into(), (*node).into()), *n);
     let want: Counts = want.iter().map(name).collect();
     tries(what, async || {
-        let now = counts(store).await;
+        let now = counts(orders);
         if now == want { Ok(()) } else { Err(now) }
     })
     .await;
@@ -51,16 +54,16 @@ fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
     with_store(async |store, _| {
         // The only node has no label: the city runs there all the same.
         let plain = labelled("plain", store, "").await;
-        come_to(store, "one node", &[("city", "plain", 8), ("wood", "plain", 8)]).await;
+        let orders = plain.orders();
+        come_to(orders, "one node", &[("city", "plain", 8), ("wood", "plain", 8)]).await;
         // Its node comes: all of the city moves there, and nothing else has to.
         let first = labelled("first", store, "\"map=city\"").await;
         let shared = [("city", "first", 8), ("wood", "plain", 8)];
-        come_to(store, "the city's node", &shared).await;
+        come_to(orders, "the city's node", &shared).await;
         // Another of its nodes is one too many for the city, and takes a share of the wood.
         let second = labelled("second", store, "\"map=city\", \"fast=yes\"").await;
         let even = [("city", "first", 8), ("wood", "plain", 4), ("wood", "second", 4)];
-        come_to(store, "a share", &even).await;
-        let orders = plain.orders();
+        come_to(orders, "a share", &even).await;
         let of_city = orders.owned_by("first")[0].0.region;
         let refused = orders.move_region(RegionId(of_city), "plain").await.unwrap_err();
         assert!(matches!(refused, OrderError::NotInPool { .. }), "{refused}");
@@ -71,7 +74,7 @@ fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
         let of_plain =
             || -> Vec<u32> { orders.owned_by("plain").iter().map(|(key, _)| key.region).collect() };
         waits("the ground's regions", || of_plain() == [8, 9, 12, 13]).await;
-        come_to(store, "the reserved ground", &even).await;
+        come_to(orders, "the reserved ground", &even).await;
         let refused = orders.move_region(RegionId(8), "second").await.unwrap_err();
         assert!(refused.to_string().contains("reservations kept"), "{refused}");
         for (wish, part) in [
@@ -86,11 +89,11 @@ fn scenes_run_on_nodes_with_their_labels_and_reserved_ground_on_its_own() {
         // It ends, and what is shared out is even. Another one has nodes, although all else has only one then.
         assert_eq!(orders.reserve(&west(1, Duration::ZERO)).await.unwrap(), nodes);
         assert_eq!(orders.reserve(&west(1, Duration::ZERO)).await.unwrap(), [""; 0]);
-        come_to(store, "an even share", &even).await;
+        come_to(orders, "an even share", &even).await;
         assert_eq!(orders.reserve(&west(1, HOUR)).await.unwrap(), nodes);
         second.stop().await;
         let left = [("city", "first", 8), ("wood", "first", 4), ("wood", "plain", 4)];
-        come_to(store, "two nodes", &left).await;
+        come_to(orders, "two nodes", &left).await;
         stop([first, plain]).await;
     });
 }
