@@ -89,13 +89,17 @@ class Worker:
             self.requests.put(pb.Request(more_ids=pb.MoreIds()))
         return next(self.free_ids)
 
-    def give(self, entity, held=False, **command):
+    def give(self, entity, held=False, as_told=False, together=False, **command):
         """Gives a command for an entity, for example give(id, place=pb.Place(...)).
 
         It is part of the answer to the region that is telling. For an entity of another region it leaves that region
         at once, or, if it is held, when the death of no machine can undo it.
+
+        `as_told`: only if the entity still lives in the region that is telling, as what is known of it says; `together`:
+        together with the command before it, or not at all.
         """
-        return self._give(pb.Command(entity=entity, held=held, **command))
+        epoch = self.entities[entity].epoch if as_told else 0
+        return self._give(pb.Command(entity=entity, held=held, epoch=epoch, together=together, **command))
 
     def give_subject(self, subject, **command):
         """The same for the player of a subject, wherever it plays: set_bonds, hold or kick.
@@ -120,11 +124,11 @@ class Worker:
         self.marks.append(mark)
         return mark
 
-    def set(self, entity, prop, value):
-        """Sets a property. What this worker knows of the entity has the value from now on."""
+    def set(self, entity, prop, value, **terms):
+        """Sets a property, on the terms of `give`. What this worker knows of the entity has the value from now on."""
         if entity in self.entities:
             self.entities[entity].properties[prop] = value
-        return self.give(entity, set_property=pb.Property(id=prop, value=msgpack.packb(value)))
+        return self.give(entity, set_property=pb.Property(id=prop, value=msgpack.packb(value)), **terms)
 
     def named(self, plane, name):
         """What the scene contains under this name in a plane, if it lives in a region of this worker; else None."""

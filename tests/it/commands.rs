@@ -11,8 +11,8 @@ use purview::scene::messages::{
     Speaker, Told,
 };
 use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
-use purview::scene::region::Commands;
-use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec};
+use purview::scene::region::{Commands, Terms};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec};
 
 use crate::logic::{Act, Events, HP, MONSTER, region_of, somewhere, spec, take, wander, world};
 use crate::support::alone::{forwarded, recover};
@@ -106,6 +106,60 @@ fn commands_for_entities_of_other_regions_are_applied_there_and_their_ends_are_t
     ];
     assert_eq!(told, want);
     assert!(w.regions.iter().all(|r| r.find(monster).is_none()));
+}
+
+#[test]
+fn what_names_an_epoch_is_done_as_its_entity_was_told_or_not_at_all_with_all_of_its_row() {
+    let post: Arc<Mutex<Vec<(Command, Terms)>>> = Arc::default();
+    let of = Arc::clone(&post);
+    let act = move || -> Act {
+        let post = of.clone();
+        Box::new(move |region, _, commands: &mut Commands| {
+            if region.id() == RegionId(0) {
+                for (command, terms) in post.lock().unwrap().drain(..) {
+                    commands.give_on(command, terms);
+                }
+            }
+        })
+    };
+    let (mut w, events) = world(spec(), 1, act);
+    let [near, beyond] = [Pos::ground(200, 200), BEYOND]
+        .map(|at| w.spawn(MONSTER, Plane(0), at, RangeSet::FULL, None));
+    w.steps(3);
+    let home = |w: &World, id| region_of(w, id).0 as usize;
+    let epoch_of = |w: &World, id| w.regions[home(w, id)].known(id).map(|known| known.epoch);
+    let (now, elsewhere) = (epoch_of(&w, near), epoch_of(&w, beyond));
+    let before = now.map(|epoch| Epoch(epoch.0 - 1));
+    take(&events);
+    let only = |epoch| Terms { epoch, ..Terms::default() };
+    let together = Terms { together: true, ..Terms::default() };
+    *post.lock().unwrap() = vec![
+        (set(near, HP, 7), only(now)),
+        (set(near, HP, 6), together),
+        // What it says was read before the monster came here, or of a monster that is elsewhere by now.
+        (Command::Despawn(near), only(before)),
+        (set(near, HP, 5), together),
+        (set(near, HP, 4), together),
+        (set(near, HP, 2), only(now)),
+        (set(beyond, HP, 7), Terms { together: true, ..only(elsewhere) }),
+        (set(beyond, HP, 6), Terms::default()),
+        (set(near, HP, 3), together),
+    ];
+    w.steps(1);
+    assert_eq!(w.regions[0].outbox_len(), 1, "what names an epoch goes nowhere");
+    w.steps(39);
+    let refused = [
+        (2, CommandError::NotAsTold(near)),
+        (3, CommandError::NotTogether),
+        (4, CommandError::NotTogether),
+        (5, CommandError::NotTogether),
+        (6, CommandError::NotAsTold(beyond)),
+    ];
+    let told = ends(&events);
+    let want = refused.map(|(place, why)| (place, Some(why))).into_iter().chain([(7, None)]);
+    assert_eq!(told, want.collect::<Vec<_>>());
+    let hp = |id| w.regions[home(&w, id)].known(id).unwrap().properties.read::<i64>(HP);
+    assert_eq!((hp(near), hp(beyond)), (3, 6));
 }
 
 #[test]

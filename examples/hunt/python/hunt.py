@@ -7,8 +7,8 @@ The configuration is examples/hunt/hunt.toml with `logic.listen`; TOKEN is that 
 authority of the server's certificate.
 
 Whatever must last is a property, so that it outlives this worker. Clients ask by actions that are short
-texts, such as `hit 17`. What reads a property and sets it is done by the region of the entity alone: others ask
-for it by an action of the entity, which is done once.
+texts, such as `hit 17`. What reads a property and sets it is done by the region of the entity alone, while the entity is
+as this worker was told: others ask for it by an action of the entity, which is done once.
 """
 
 import math
@@ -22,7 +22,7 @@ PLAYER, MONSTER, DROP, LAIR = 0, 1, 2, 3
 HP, GOLD, TAKER, TAKEN, MINTED = 1, 2, 3, 4, 5
 PLAYER_HP, MONSTER_HP, HIT, BITE, PRIZE = 100, 30, 10, 5, 10
 REACH_CM, STEP_CM, MONSTERS, LAIR_TICKS, DUNGEONS = 300, 30, 5, 50, 1_000
-TAKEN_TICKS, MAX_TAKEN, BITE_TICKS = 600, 40, 5
+TAKEN_TICKS, MAX_TAKEN, BITE_TICKS, AGAIN_TICKS = 600, 40, 5, 100
 
 
 def distance(a, b):
@@ -49,7 +49,7 @@ class Hunt(Worker):
 
     def on_entered(self, entity):
         if entity.kind == PLAYER and not self.get(entity, HP):
-            self.set(entity.id, HP, PLAYER_HP)
+            self.set(entity.id, HP, PLAYER_HP, as_told=True)
         others = [drop for drop, _ in self.get(entity, TAKEN, [])]
         for other in others + [self.get(entity, TAKER)] * bool(self.get(entity, TAKER)):
             self.steps[entity.id, other] = self.mark()
@@ -112,7 +112,7 @@ class Hunt(Worker):
         if verb == "hurt" and entity.kind in (MONSTER, PLAYER) and numbers:
             self.is_hurt(entity, numbers[0])
         elif verb == "claim" and entity.kind == DROP and numbers and not self.get(entity, TAKER):
-            self.steps[entity.id, numbers[0]] = self.set(entity.id, TAKER, numbers[0])
+            self.steps[entity.id, numbers[0]] = self.set(entity.id, TAKER, numbers[0], as_told=True)
         elif verb == "gold" and entity.kind == PLAYER and len(numbers) == 2:
             self.receives(entity, *numbers)
 
@@ -121,29 +121,29 @@ class Hunt(Worker):
         if entity.kind == MONSTER and left <= 0:
             self.remove(entity)
             at = pb.Position(x=entity.x, z=entity.z)
-            self.create(DROP, entity.plane, at, [(GOLD, self.get(entity, GOLD))])
+            self.create(DROP, entity.plane, at, [(GOLD, self.get(entity, GOLD))], together=True)
         elif entity.kind == PLAYER and left <= 0:
             self.falls(entity)
         else:
-            self.set(entity.id, HP, left)
+            self.set(entity.id, HP, left, as_told=True)
 
     def falls(self, player):
         """A player who falls stands up again, at the lair of the region."""
-        self.set(player.id, HP, PLAYER_HP)
-        self.give(player.id, act=pb.Act(payload=b"falls"))
-        self.give(player.id, tell=pb.Tell(payload=b"you fell"))
+        self.set(player.id, HP, PLAYER_HP, as_told=True)
+        self.give(player.id, act=pb.Act(payload=b"falls"), together=True)
+        self.give(player.id, tell=pb.Tell(payload=b"you fell"), together=True)
         lairs = self.here(player.region, LAIR)
         lair = min(lairs, key=lambda lair: lair.id, default=None)
         if lair:
             self.jump(player, 0, lair)
 
-    def create(self, kind, plane, at, numbers):
+    def create(self, kind, plane, at, numbers, **terms):
         properties = [pb.Property(id=id, value=msgpack_int(n)) for id, n in numbers]
         spawn = pb.Spawn(kind=kind, plane=plane, position=at, properties=properties)
-        self.give(self.new_id(), spawn=spawn)
+        self.give(self.new_id(), spawn=spawn, **terms)
 
-    def remove(self, entity):
-        self.give(entity.id, despawn=pb.Despawn())
+    def remove(self, entity, **terms):
+        self.give(entity.id, despawn=pb.Despawn(), as_told=True, **terms)
         del self.entities[entity.id]
 
     def receives(self, player, drop, gold):
@@ -153,21 +153,22 @@ class Hunt(Worker):
             taken = [t for t in taken if t[1] + TAKEN_TICKS > now]
             if len(taken) >= MAX_TAKEN:
                 return
-            self.set(player.id, GOLD, self.get(player, GOLD) + gold)
-            self.set(player.id, TAKEN, taken + [[drop, now]])
+            self.set(player.id, GOLD, self.get(player, GOLD) + gold, as_told=True)
+            self.set(player.id, TAKEN, taken + [[drop, now]], together=True)
         self.steps[player.id, drop] = self.mark()
 
     def gold_goes_on(self, region):
         """Gold goes by steps. Each waits until the death of a machine cannot undo the one before it."""
+        now = self.regions[region].tick
         for (id, other), since in list(self.steps.items()):
             entity = self.entities.get(id)
             if not entity or entity.region != region or since is None:
                 continue
-            if self.is_durable(since):
-                self.steps[id, other] = None
-                if entity.kind == DROP:
+            if now >= since + AGAIN_TICKS if isinstance(since, int) else self.is_durable(since):
+                self.steps[id, other] = now if entity.kind == DROP else None
+                if entity.kind == DROP and self.get(entity, TAKER) == other:
                     self.tell(other, f"gold {id} {self.get(entity, GOLD)}")
-                else:
+                elif other in [drop for drop, _ in self.get(entity, TAKEN, [])]:
                     self.give(other, despawn=pb.Despawn())
 
     def on_refused(self, given, refusal):
@@ -216,13 +217,14 @@ class Hunt(Worker):
         planes = {e.plane for e in self.here(region, PLAYER)}
         for left in self.here(region, MONSTER) + self.here(region, DROP):
             if left.plane >= DUNGEONS and left.plane not in planes and not self.get(left, TAKER):
-                self.set(lair.id, MINTED, self.get(lair, MINTED) - self.get(left, GOLD))
-                self.remove(left)
+                minted = self.get(lair, MINTED) - self.get(left, GOLD)
+                self.set(lair.id, MINTED, minted, as_told=True)
+                self.remove(left, together=True)
 
     def send_monster(self, lair, plane, x, z):
-        self.set(lair.id, MINTED, self.get(lair, MINTED) + PRIZE)
+        self.set(lair.id, MINTED, self.get(lair, MINTED) + PRIZE, as_told=True)
         at = pb.Position(x=x, z=z)
-        self.create(MONSTER, plane, at, [(HP, MONSTER_HP), (GOLD, PRIZE)])
+        self.create(MONSTER, plane, at, [(HP, MONSTER_HP), (GOLD, PRIZE)], together=True)
 
     def fill_dungeon(self, player):
         """A party's first player in a dungeon finds monsters there."""

@@ -227,6 +227,13 @@ pub enum CommandError {
     /// been carried out.
     #[error("there was no answer; the command may have been applied")]
     Unanswered,
+    /// The entity does not live in the region under the epoch that the command names: it has gone elsewhere, or went on
+    /// after a death.
+    #[error("entity {0} does not live in the region under this epoch any more: look again")]
+    NotAsTold(EntityId),
+    /// A command together with which it was to be done was refused.
+    #[error("a command together with which it was to be done was refused")]
+    NotTogether,
 }
 
 /// For how many ticks the answer to a message, or to an order for the scene, is waited for.

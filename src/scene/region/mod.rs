@@ -97,7 +97,7 @@ use self::inbox::TickInbox;
 pub use self::known::Known;
 use self::layout_change::LayoutChange;
 pub use self::layout_change::NotProposed;
-pub use self::logic::{Commands, Draft, GameLogic, Given, NewEntities};
+pub use self::logic::{Commands, Draft, GameLogic, Given, NewEntities, Terms};
 use self::logic::{LogicHost, Outbox};
 pub use self::plausibility::Implausible;
 pub use self::portals::Atlas;

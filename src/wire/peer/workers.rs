@@ -104,6 +104,12 @@ pub struct WorkerCommand {
     pub held: bool,
     /// What is to be done.
     pub wish: WorkerWish,
+    /// Only if the entity lives in the region under this epoch.
+    #[serde(default)]
+    pub epoch: Option<Epoch>,
+    /// Together with the command before it, or not at all.
+    #[serde(default)]
+    pub together: bool,
 }
 
 /// What a worker wants done.

@@ -44,9 +44,13 @@ pub fn answer(
     let mut commands = Vec::with_capacity(answer.commands.len());
     for (at, command) in answer.commands.into_iter().enumerate() {
         let wrong = |what| Status::invalid_argument(format!("command {at} {what}"));
-        let (mut entity, held) = (EntityId(command.entity), command.held);
+        let (mut entity, held, together) = (EntityId(command.entity), command.held, command.together);
+        let epoch = (command.epoch > 0).then_some(Epoch(command.epoch));
         let wanted = command.command.ok_or_else(|| wrong("has no kind that this server knows"))?;
-        let wish = if let Some(content) = command.content {
+        let names_none = entity.0 == 0 || matches!(wanted, Wanted::Spawn(_));
+        let wish = if epoch.is_some() && names_none {
+            Err((Reason::NotOfEntity, "an epoch is that of an entity that the command names"))
+        } else if let Some(content) = command.content {
             let named = content_named(scene, entity, &command.subject, &content);
             entity = named.unwrap_or(entity);
             named.and_then(|id| entity_command(worker, id, wanted)).map(WorkerWish::Command)
@@ -58,7 +62,8 @@ pub fn answer(
             entity_command(worker, entity, wanted).map(WorkerWish::Command)
         };
         let illegal = |(reason, text): NotLegal| WorkerWish::Illegal(reason.into(), text.into());
-        commands.push(WorkerCommand { entity, held, wish: wish.unwrap_or_else(illegal) });
+        let wish = wish.unwrap_or_else(illegal);
+        commands.push(WorkerCommand { entity, held, wish, epoch, together });
     }
     Ok(WorkerAnswer { worker: worker.id, lease, seq: answer.seq, commands })
 }
@@ -298,11 +303,13 @@ mod tests {
             let content = Some(proto::Content { plane: 3, name: name.into() });
             let command = Some(Wanted::Despawn(proto::Despawn {}));
             let subject = subject.into();
-            taken(spec.clone(), proto::Command { entity, subject, content, held: false, command })
+            let named = proto::Command { entity, subject, content, command, ..Default::default() };
+            taken(spec.clone(), named)
         };
         let named = despawn(0, "", "old chest");
         let wish = WorkerWish::Command(Command::Despawn(chest));
-        assert_eq!(named, WorkerCommand { entity: chest, held: false, wish });
+        let (epoch, together) = (None, false);
+        assert_eq!(named, WorkerCommand { entity: chest, held: false, wish, epoch, together });
         for (entity, subject, name, reason) in [
             (0, "", "new chest", Reason::UnknownEntity),
             (chest.0, "", "old chest", Reason::NotOfEntity),

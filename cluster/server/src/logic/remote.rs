@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use purview::scene::messages::{Asked, LogicEvent};
+use purview::scene::messages::{Asked, CommandError, LogicEvent};
 use purview::scene::mutants::{self, Mutant};
-use purview::scene::region::{Commands, GameLogic};
+use purview::scene::region::{Commands, GameLogic, Terms};
 use purview::scene::{Epoch, Region, RegionId, Scene, Tick};
 use purview::wire::peer::{LeaseName, WorkerAnswer, WorkerCommand, WorkerWish};
 use tokio::sync::mpsc;
@@ -211,23 +211,33 @@ impl RemoteLogic {
         self.ledger.count(worker, batch(name, seq), now);
         self.hub.metrics.answers.fetch_add(1, Relaxed);
         self.hub.metrics.commands.fetch_add(given.len() as u64, Relaxed);
-        for (place, WorkerCommand { held, wish, .. }) in (0..).zip(given) {
-            let LeaseName { epoch, number: lease, .. } = name;
-            let asked = Asked { session: worker, epoch, lease, seq, place };
-            match wish {
+        // What is known of the command before: `None`: the region will say.
+        let mut before = Some(Ok(()));
+        for (place, WorkerCommand { held, wish, epoch, together, .. }) in (0..).zip(given) {
+            let LeaseName { epoch: of, number: lease, .. } = name;
+            let asked = Asked { session: worker, epoch: of, lease, seq, place };
+            let result = match wish {
+                _ if together && before.as_ref().is_some_and(Result::is_err) => {
+                    let why = CommandError::NotTogether;
+                    Some(Err((reason(&why), why.to_string())))
+                }
                 WorkerWish::Command(command) => {
-                    commands.give_for(command, Some(asked), held);
+                    let (asked, together) = (Some(asked), together && before.is_none());
+                    commands.give_on(command, Terms { asked, held, epoch, together });
+                    None
                 }
                 WorkerWish::Plane { plane, subjects } => {
-                    if let Err(why) = self.hub.set_plane((self.scene.id, plane), subjects) {
-                        self.refuse(asked, (plane_reason(why), why.to_string()));
-                    }
+                    let set = self.hub.set_plane((self.scene.id, plane), subjects);
+                    Some(set.map_err(|why| (plane_reason(why), why.to_string())))
                 }
                 WorkerWish::Illegal(reason, text) => {
-                    let reason = proto::Reason::try_from(reason).unwrap_or_default();
-                    self.refuse(asked, (reason, text));
+                    Some(Err((proto::Reason::try_from(reason).unwrap_or_default(), text)))
                 }
+            };
+            if let Some(Err(why)) = &result {
+                self.refuse(asked, why.clone());
             }
+            before = result;
         }
     }
 

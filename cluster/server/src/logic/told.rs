@@ -117,6 +117,8 @@ pub fn reason(why: &CommandError) -> Reason {
         CommandError::TooLong(_) | CommandError::TooManyBonds(_) | CommandError::HeldTooLong(_) => {
             Reason::TooLong
         }
+        CommandError::NotAsTold(_) => Reason::NotAsTold,
+        CommandError::NotTogether => Reason::NotTogether,
         CommandError::NoDoor => Reason::Door,
         CommandError::NoPlace => Reason::OutOfBounds,
         CommandError::NoBondKind | CommandError::OneGroup | CommandError::TooManyRelations => {

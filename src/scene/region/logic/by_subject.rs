@@ -11,7 +11,7 @@
 
 use super::super::Region;
 use super::apply::Applied;
-use super::commands::Given;
+use super::commands::{Given, Terms};
 use crate::scene::EntityId;
 use crate::scene::account::SUBJECT_MAX;
 use crate::scene::messages::{
@@ -158,6 +158,6 @@ impl Region {
     fn insert_anew(&mut self, given: Given) {
         let tick = self.clock.tick();
         let mark = Mark { epoch: self.identity.epoch(), number: self.logic.new_number(tick) };
-        self.outbox.insert(mark, Given { held: true, tick, ..given });
+        self.outbox.insert(mark, Given { terms: Terms { held: true, ..given.terms }, tick, ..given });
     }
 }

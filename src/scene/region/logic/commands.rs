@@ -18,21 +18,33 @@ use crate::scene::spec::WatchSpec;
 #[cfg(doc)]
 use crate::scene::views::MAX_BONDS;
 use crate::scene::views::{KeptBonds, NamedBond, Relation};
-use crate::scene::{Account, EntityId, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits};
+use crate::scene::{Account, EntityId, Epoch, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send + Sync>;
+
+/// On which terms a command is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// For which batch of a worker.
+    pub asked: Option<Asked>,
+    /// For an entity of another region it leaves only when the tick in which it was given is saved.
+    pub held: bool,
+    /// Only if the entity lives in this region under this epoch.
+    pub epoch: Option<Epoch>,
+    /// Together with the command before it, or not at all. Of such a row none is done when one names an epoch that does
+    /// not hold, and none of those after one that is refused.
+    pub together: bool,
+}
 
 /// A command as the logic gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
     /// What is to be done.
     pub command: Command,
-    /// For which batch of a worker.
-    pub asked: Option<Asked>,
-    /// For an entity of another region it leaves only when the tick in which it was given is saved.
-    pub held: bool,
-    /// That tick.
+    /// On which terms.
+    pub terms: Terms,
+    /// The tick in which it was given.
     pub tick: Tick,
     /// The subject by which it was given, and its number then: its entry has another one.
     pub by_subject: Option<(Box<str>, u64)>,
@@ -109,23 +121,23 @@ impl Commands {
 
     /// For which batches of workers they were given.
     pub fn asked(&self) -> impl Iterator<Item = Asked> {
-        self.commands.iter().filter_map(|given| given.asked)
+        self.commands.iter().filter_map(|given| given.terms.asked)
     }
 
     /// Gives a command; its number.
     pub fn give(&mut self, command: Command) -> u64 {
-        self.give_for(command, None, false)
+        self.give_on(command, Terms::default())
     }
 
     /// Gives a command that, for an entity of another region, leaves only when the death of no process can undo what
     /// is commanded in this call; its number.
     pub fn give_held(&mut self, command: Command) -> u64 {
-        self.give_for(command, None, true)
+        self.give_on(command, Terms { held: true, ..Terms::default() })
     }
 
-    /// Gives a command for a batch of a worker; its number.
-    pub fn give_for(&mut self, command: Command, asked: Option<Asked>, held: bool) -> u64 {
-        self.commands.push(Given { command, asked, held, tick: self.tick, by_subject: None });
+    /// Gives a command on terms; its number.
+    pub fn give_on(&mut self, command: Command, terms: Terms) -> u64 {
+        self.commands.push(Given { command, terms, tick: self.tick, by_subject: None });
         self.ids.as_ref().map_or(0, |_| self.first + self.commands.len() as u64 - 1)
     }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub(super) use self::apply::Applied;
-pub use self::commands::{Commands, Given, NewEntities};
+pub use self::commands::{Commands, Given, NewEntities, Terms};
 pub use self::draft::Draft;
 use self::outbox::is_entry;
 pub use self::outbox::{Outbox, SavedOutbox};
@@ -262,15 +262,38 @@ impl Region {
         let given = commands.drain();
         // Entries that are renamed take numbers after those of the call.
         (self.logic.logic, self.logic.commands, self.logic.called) = (Some(logic), commands, false);
-        for (command, given) in given {
-            let asked = given.asked;
-            if let Err(why) = self.apply_given(command, given, fx) {
-                self.logic.note(LogicEvent::Refused { command, asked, why });
-            }
+        let mut given = given.into_iter().peekable();
+        while let Some(first) = given.next() {
+            let others = std::iter::from_fn(|| given.next_if(|(_, given)| given.terms.together));
+            self.apply_row(first, others.collect(), fx);
         }
         self.send_entries(fx);
         if mutants::has(Mutant::EventsLost) {
             self.logic.events.clear();
+        }
+    }
+
+    /// Applies a command and those that are to be done together with it.
+    fn apply_row(
+        &mut self,
+        first: (u64, Given),
+        others: Vec<(u64, Given)>,
+        fx: &mut Vec<Effect>,
+    ) {
+        let row = || std::iter::once(&first).chain(&others);
+        let wrong = row().find_map(|(number, given)| Some((*number, self.is_as_told(given).err()?)));
+        let mut is_refused = wrong.is_some();
+        for (command, given) in std::iter::once(first).chain(others) {
+            let asked = given.terms.asked;
+            let result = match wrong {
+                Some((number, why)) if number == command => Err(why),
+                _ if is_refused => Err(CommandError::NotTogether),
+                _ => self.apply_given(command, given, fx),
+            };
+            is_refused |= result.is_err();
+            if let Err(why) = result {
+                self.logic.note(LogicEvent::Refused { command, asked, why });
+            }
         }
     }
 
@@ -280,7 +303,8 @@ impl Region {
         given: Given,
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
-        let Given { command, asked, .. } = &given;
+        let Given { command, terms, .. } = &given;
+        self.is_as_told(&given)?;
         if matches!(command, Command::OfSubject(..)) {
             return self.command_subject(number, given, fx);
         }
@@ -289,13 +313,23 @@ impl Region {
         if let Some(entity) = command.entity().filter(|_| !is_message) {
             return self.command_entity((entity, number), given, fx);
         }
-        let (asked, from) = (*asked, Asker::Logic(self.identity.id(), self.identity.epoch()));
+        let (asked, from) = (terms.asked, Asker::Logic(self.identity.id(), self.identity.epoch()));
         let (id, command) = (CommandId { from, number }, given.command);
         match self.apply_command(SentCommand { id, command, searches: 0, after: None }, fx)? {
             Applied::Here => {}
             Applied::Sent => drop(self.logic.sent.insert(number, (self.clock.tick(), asked))),
         }
         Ok(())
+    }
+
+    /// The entity of a command lives here under the epoch that the command names, if it names one.
+    fn is_as_told(&self, given: &Given) -> Result<(), CommandError> {
+        let (Some(epoch), Some(id)) = (given.terms.epoch, given.command.entity()) else {
+            return Ok(());
+        };
+        let slot = self.slot_to_command(id);
+        let holds = slot.is_some_and(|slot| self.entities.record(slot).epoch == epoch);
+        holds.then_some(()).ok_or(CommandError::NotAsTold(id))
     }
 
     /// Tells the logic that the tick is over.

@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::super::Region;
-use super::commands::Given;
+use super::commands::{Given, Terms};
 use crate::scene::messages::{
     After, Asker, Command, CommandError, CommandId, CommandResult, Effect, Input, LogicEvent, Mark,
     SentCommand, Sight, Taken,
@@ -147,7 +147,7 @@ impl Outbox {
     fn due(&self, now: Tick, saved: Tick) -> Vec<Mark> {
         let (mut due, mut blocked) = (Vec::new(), FxHashSet::default());
         for (mark, entry) in &self.entries {
-            let (given_in, held) = (entry.given.tick, entry.given.held);
+            let (given_in, held) = (entry.given.tick, entry.given.terms.held);
             let waits = held && given_in > saved && !mutants::has(Mutant::HeldEarly);
             if blocked.contains(&entry.entity) || (entry.sent.is_none() && waits) {
                 blocked.insert(entry.entity);
@@ -389,7 +389,7 @@ impl Region {
             Err(CommandError::Unknown(_)) => self.find_again(given),
             _ => Some(given),
         };
-        let Some(Given { asked, by_subject, .. }) = given else { return true };
+        let Some(Given { terms: Terms { asked, .. }, by_subject, .. }) = given else { return true };
         let command = by_subject.map_or(mark.number, |(_, number)| number);
         self.logic.note(match result {
             Ok(()) => LogicEvent::Done { command },

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use purview::scene::messages::Command;
-use purview::scene::{EntityId, Plane, Pos, RegionId, SceneId};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::peer::{
     LeaseName, PeerMsg, PlaneNews, PlaneVersion, WorkerAnswer, WorkerCommand, WorkerGot, WorkerMsg,
     WorkerNotice, WorkerQuestion, WorkerTold, WorkerWish,
@@ -27,7 +27,10 @@ fn lease() -> LeaseName {
 }
 
 fn answer() -> WorkerAnswer {
-    let command = |entity, held, wish| WorkerCommand { entity: EntityId(entity), held, wish };
+    let command = |entity, held: bool, wish| {
+        let (epoch, together) = (held.then_some(Epoch(12)), held);
+        WorkerCommand { entity: EntityId(entity), held, wish, epoch, together }
+    };
     let (plane, subjects) = (Plane(1_000), None);
     let commands = vec![
         command(5, true, WorkerWish::Command(Command::Kick(EntityId(5)))),
