@@ -41,6 +41,7 @@ class Region:
     def __init__(self, lease, rect):
         self.lease, self.rect, self.seq, self.tick, self.has_begun = lease, rect, 0, 0, False
         self.told, self.entities, self.heard = {}, {}, 0
+        self.news = []  # which entities have entered and left, until all of a difference is there
         self.counted, self.durable = (), ()
 
 
@@ -66,6 +67,7 @@ class Worker:
         self.regions, self.entities = {}, {}
         self.commands, self.marks = [], []  # of the next answer
         self.answering = None  # the region that is telling
+        self.news = []
         self.answers = {}  # by region: answers of which is not known that they are durable
         self.sent = {}  # by region: the last answers with commands, which may still be refused
         self.planes = {}  # private planes that are open: who may come
@@ -200,10 +202,11 @@ class Worker:
             return  # it is late
         known.seq, known.tick, known.heard = told.seq, told.tick, time.monotonic()
         known.answer_ticks = told.answer_ticks
-        self.answering = lease.region
+        self.answering, self.news = lease.region, known.news
         self.apply(lease.region, known, told)
         self.count(known, told)
         if not told.more:
+            self.tell_news()
             if not known.has_begun:
                 known.has_begun = True
                 self.on_started(lease.region)
@@ -212,7 +215,9 @@ class Worker:
         self.answer(known, told)
 
     def apply(self, region, known, told):
-        """Entities leave before they enter: each is where it is told under its highest epoch."""
+        """Entities leave before they enter: each is where it is told under its highest epoch. The game hears of it when
+        all is applied: what it then sets is newer than what was told.
+        """
         for id in told.gone:
             if known.told.pop(id) is not None:
                 self.leave(id, region, id in told.ended)
@@ -244,7 +249,7 @@ class Worker:
             entity = self.entities[told.id] = Entity(told, region)
             self.enters(entity)
         elif told.epoch > entity.epoch and entity.region != region:
-            self.on_left(entity, False)
+            self.leaves(entity, False)
             entity = self.entities[told.id] = Entity(told, region)
             self.enters(entity)
         elif entity.region == region:
@@ -253,14 +258,29 @@ class Worker:
     def enters(self, entity):
         # Those of a region that begins are told by `on_started`.
         if self.regions[entity.region].has_begun:
-            self.on_entered(entity)
+            self.news.append((entity, None))
+
+    def leaves(self, entity, ended):
+        # Of what was not told to enter nothing is told.
+        if (entity, None) in self.news:
+            self.news.remove((entity, None))
+        else:
+            self.news.append((entity, ended))
+
+    def tell_news(self):
+        while self.news:
+            entity, ended = self.news.pop(0)
+            if ended is None:
+                self.on_entered(entity)
+            else:
+                self.on_left(entity, ended)
 
     def leave(self, id, region, ended):
         entity = self.entities.get(id)
         if entity is None or entity.region != region:
             return
         del self.entities[id]
-        self.on_left(entity, ended)
+        self.leaves(entity, ended)
         others = [(r.told[id], q) for q, r in self.regions.items() if q != region and r.told.get(id) is not None]
         if others and not ended:
             _, other = max(others)
@@ -310,8 +330,10 @@ class Worker:
 
     def forget_region(self, region):
         known = self.regions.pop(region, None)
+        self.news = known.news if known else []
         for id in known.told if known else ():
             self.leave(id, region, False)
+        self.tell_news()
 
     def take_refused(self, refused):
         for refusal in refused.refusals:

@@ -102,6 +102,14 @@ pub fn python_with(example: &str, files: &[&str], proto: &str) -> (PathBuf, Path
     (folder, python)
 }
 
+/// The folder of the example's rules in Python, with the library and its tests, and its interpreter.
+pub fn python_worker() -> (PathBuf, PathBuf) {
+    let library = ["purview_worker.py", "test_purview_worker.py"];
+    let [library, tests] = library.map(|name| format!("../../../clients/python/{name}"));
+    let files = &["hunt.py", "../../siege/python/siege.py", &library, &tests];
+    python_with("examples/hunt/python", files, "proto/purview/logic/v1/logic.proto")
+}
+
 /// A logic worker in Python, with the rules of an example. Dropping it kills the process.
 pub struct PythonWorker {
     child: Child,
@@ -113,10 +121,7 @@ impl PythonWorker {
     /// Starts the rules of `hunt.py` or `siege.py` for the server at `host:port`, with the further arguments of the
     /// program, and waits until they are ready.
     pub fn start(rules: &str, address: &str, more: &[&str]) -> PythonWorker {
-        let library = "../../../clients/python/purview_worker.py";
-        let files = &["hunt.py", "../../siege/python/siege.py", library];
-        let proto = "proto/purview/logic/v1/logic.proto";
-        let (folder, python) = python_with("examples/hunt/python", files, proto);
+        let (folder, python) = python_worker();
         let mut command = Command::new(python);
         command.current_dir(folder).args([rules, address]).args(more).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();

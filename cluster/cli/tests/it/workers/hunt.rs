@@ -6,12 +6,18 @@ use purview::scene::Kind;
 use super::refusals::Secured;
 use super::support::{runtime, server};
 use crate::common::tries;
-use crate::foreign::PythonWorker;
+use crate::foreign::{PythonWorker, python_worker, run};
 
 const MONSTER: Kind = Kind(1);
 
 /// Monsters of all regions.
 const MONSTERS: usize = 20;
+
+#[test]
+fn the_library_in_python_passes_its_tests() {
+    let (folder, python) = python_worker();
+    run(&folder, python, &["-m", "unittest", "test_purview_worker"]);
+}
 
 #[test]
 fn the_game_in_python_connects_by_tls_with_its_token() {
