@@ -28,6 +28,9 @@ pub(super) struct Wait {
     /// The number of ticks for which the pair has been blocking.
     ticks: u64,
     pub counted: bool,
+    /// One of the two was without a frame meanwhile. Whatever was so before does not count: a region that goes on after
+    /// a death does not know who saw whom, and beyond the enter range nobody has to.
+    was_held: bool,
     at: u64,
 }
 
@@ -157,16 +160,18 @@ fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u
     let known = oracle.waiting.get(&name).copied();
     if one.is_held(t) || two.is_held(t) {
         if let Some(wait) = oracle.waiting.get_mut(&name) {
-            wait.at = t;
+            (wait.at, wait.was_held) = (t, true);
         }
         return;
     }
-    let must = one.must_see(two) || known.is_some() || parted(oracle, a, b, t);
+    let lasts = known.is_some_and(|wait| !wait.was_held);
+    let must = one.must_see(two) || lasts || parted(oracle, a, b, t);
     if !must || !one.is_near(two) || !blocking(oracle, a, b, worst) {
         return;
     }
     let room = |x: usize, y: usize| oracle.tracks[x].has_room() || oracle.shows.has(x, y);
-    let mut wait = known.unwrap_or(Wait { since: None, ticks: 0, counted: false, at: t });
+    let begins = Wait { since: None, ticks: 0, counted: false, was_held: false, at: t };
+    let mut wait = known.unwrap_or(begins);
     if room(a, b) && room(b, a) {
         wait.since = wait.since.or(Some(t));
     }

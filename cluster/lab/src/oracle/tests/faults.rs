@@ -109,6 +109,26 @@ fn a_fault_in_frames_is_found_once_as_its_kind() {
     }
 }
 
+/// For two ticks B is in A's enter range. Then it is only in the leave range, and who has not seen it need not.
+#[test]
+fn what_should_have_been_shown_before_a_tick_without_a_frame_need_not_be_beyond_the_enter_range() {
+    let circle = Visibility::Circle { enter_cm: 300, leave_cm: 500 };
+    for (without, x, missing) in [(1_000, 1_400, 1), (13, 1_400, 0), (13, 1_305, 1)] {
+        let walks = |server: &mut Server, step| {
+            if step == 2 {
+                server.walk(B, at(x));
+            }
+        };
+        let spoil = |tick, client, frame: &mut Frame| {
+            *frame = empty_frame(tick, frame.ack);
+            client != A || tick != without
+        };
+        let findings = run(usual(circle), &[(A, 1_010), (B, 1_300)], 20, walks, spoil);
+        let want = Violations { missing, ..Violations::default() };
+        assert_eq!(findings.violations, want, "{without}, {x}: {:?}", findings.examples);
+    }
+}
+
 #[test]
 fn an_enter_within_the_slack_is_late_but_no_violation() {
     let mut kept = Vec::new();
