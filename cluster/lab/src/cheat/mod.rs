@@ -10,10 +10,11 @@
 //!
 //! The position of a client is the server's account of it: the trajectory in its own frames, which viewers receive,
 //! too. A client's own claim never counts. All distances are measured from the common start to the same tick of the
-//! server.
+//! server. Beside it, [`gang()`] tries what many accounts can do to one player's view list.
 
 mod account;
 mod field;
+mod gang;
 mod honest;
 mod link;
 mod report;
@@ -31,6 +32,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use field::Field;
+pub use gang::{Gang, gang};
 pub use link::Weather;
 pub use report::{Net, Row, Trial};
 pub use server::{Access, TrialServer};

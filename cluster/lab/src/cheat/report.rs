@@ -6,6 +6,7 @@ use std::fmt;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::gang::Gang;
 use super::link::Weather;
 use super::session::Played;
 use super::tricks::Class;
@@ -88,6 +89,8 @@ pub struct Trial {
     pub honest: Honest,
     pub pace: Vec<Pace>,
     pub cheats: Vec<Row>,
+    /// What gangs have got of a view list.
+    pub gangs: Vec<Gang>,
     /// Clients that did not play to the end, with the cause. Their results are missing.
     pub failures: Vec<String>,
 }
@@ -104,6 +107,7 @@ impl Trial {
             honest: Honest::default(),
             pace: Vec::new(),
             cheats: Vec::new(),
+            gangs: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -124,10 +128,11 @@ impl Trial {
         row
     }
 
-    /// Whether no honest player was refused, no cheat gained too much, and every client played to the end.
+    /// Whether no honest player was refused, no cheat or gang gained too much, and every client played to the end.
     pub fn is_passed(&self) -> bool {
         self.honest.refused.is_empty()
             && self.cheats.iter().all(|row| !row.gained_too_much)
+            && self.gangs.iter().all(Gang::is_bounded)
             && self.failures.is_empty()
     }
 }
@@ -191,6 +196,13 @@ impl fmt::Display for Trial {
             }
             writeln!(f, "{}", if row.gained_too_much { "  TOO FAR" } else { "" })?;
         }
+        for Gang { fights, accounts, places, taken, bound } in &self.gangs {
+            writeln!(
+                f,
+                "a gang of {accounts}, where fights are begun by {fights}: {taken} of {places} places of a view list, \
+                 at most {bound}"
+            )?;
+        }
         for failure in &self.failures {
             writeln!(f, "not played: {failure}")?;
         }
@@ -247,6 +259,8 @@ mod tests {
         let mut failed = good.clone();
         failed.failures.push("a cheat: not admitted".into());
         assert!(!failed.is_passed());
+        let taken = Gang { fights: "logic", accounts: 20, places: 20, taken: 1, bound: 0 };
+        assert!(!Trial { gangs: vec![taken], ..good.clone() }.is_passed());
         let mut cheated = good.clone();
         cheated.cheats.push(good.judge(row(Class::Speed, 60_000, 30_000.0)));
         assert!(!cheated.is_passed());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use purview::scene::spec::Moves;
 use purview_lab::cheat::{
-    Access, Class, Field, Net, Row, Trial, TrialOptions, TrialServer, Weather, trial,
+    Access, Class, Field, Net, Row, Trial, TrialOptions, TrialServer, Weather, gang, trial,
 };
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_lab::testbed::program;
@@ -110,6 +110,14 @@ fn gains_nothing_by_sessions(trial: &Trial) {
         assert!(f64::from(row.way_cm) > row.honest_cm * 0.05, "{row:?}\n{trial}");
         assert_eq!(repeats, row.refused.contains_key("may_not_teleport"), "{row:?}\n{trial}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_of_twenty_fills_eight_places_of_a_list_and_none_where_logic_begins_fights() {
+    let (clients, logic) = tokio::join!(gang("clients"), gang("logic"));
+    let (clients, logic) = (clients.expect("a trial is held"), logic.expect("a trial is held"));
+    assert_eq!((clients.taken, clients.bound), (8, 8), "{clients:?}");
+    assert_eq!((logic.taken, logic.bound), (0, 0), "{logic:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,7 +44,8 @@ pub fn answer(
     let mut commands = Vec::with_capacity(answer.commands.len());
     for (at, command) in answer.commands.into_iter().enumerate() {
         let wrong = |what| Status::invalid_argument(format!("command {at} {what}"));
-        let (mut entity, held, together) = (EntityId(command.entity), command.held, command.together);
+        let (mut entity, held, together) =
+            (EntityId(command.entity), command.held, command.together);
         let epoch = (command.epoch > 0).then_some(Epoch(command.epoch));
         let wanted = command.command.ok_or_else(|| wrong("has no kind that this server knows"))?;
         let names_none = entity.0 == 0 || matches!(wanted, Wanted::Spawn(_));

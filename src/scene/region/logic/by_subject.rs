@@ -158,6 +158,7 @@ impl Region {
     fn insert_anew(&mut self, given: Given) {
         let tick = self.clock.tick();
         let mark = Mark { epoch: self.identity.epoch(), number: self.logic.new_number(tick) };
-        self.outbox.insert(mark, Given { terms: Terms { held: true, ..given.terms }, tick, ..given });
+        self.outbox
+            .insert(mark, Given { terms: Terms { held: true, ..given.terms }, tick, ..given });
     }
 }

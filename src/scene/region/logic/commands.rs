@@ -18,7 +18,9 @@ use crate::scene::spec::WatchSpec;
 #[cfg(doc)]
 use crate::scene::views::MAX_BONDS;
 use crate::scene::views::{KeptBonds, NamedBond, Relation};
-use crate::scene::{Account, EntityId, Epoch, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits};
+use crate::scene::{
+    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits,
+};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send + Sync>;

@@ -274,14 +274,10 @@ impl Region {
     }
 
     /// Applies a command and those that are to be done together with it.
-    fn apply_row(
-        &mut self,
-        first: (u64, Given),
-        others: Vec<(u64, Given)>,
-        fx: &mut Vec<Effect>,
-    ) {
+    fn apply_row(&mut self, first: (u64, Given), others: Vec<(u64, Given)>, fx: &mut Vec<Effect>) {
         let row = || std::iter::once(&first).chain(&others);
-        let wrong = row().find_map(|(number, given)| Some((*number, self.is_as_told(given).err()?)));
+        let wrong =
+            row().find_map(|(number, given)| Some((*number, self.is_as_told(given).err()?)));
         let mut is_refused = wrong.is_some();
         for (command, given) in std::iter::once(first).chain(others) {
             let asked = given.terms.asked;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use purview_demo::flags::{ConfigFlags, time};
-use purview_lab::cheat::{Field, TrialOptions, TrialServer, trial};
+use purview_lab::cheat::{Field, TrialOptions, TrialServer, gang, trial};
 use purview_lab::shown::Shown;
 
 use super::clients::runtime;
@@ -45,7 +45,11 @@ pub fn run_cheat(args: &CheatArgs) -> anyhow::Result<u8> {
     let server = TrialServer::start(config)?;
     let access = server.access(honest)?;
     eprintln!("all bots join, then move for {} s", length.as_secs_f64());
-    let trial = runtime()?.block_on(trial(&access, &field, &options))?;
+    let runtime = runtime()?;
+    let mut trial = runtime.block_on(trial(&access, &field, &options))?;
     drop(server);
+    for fights in ["clients", "logic"] {
+        trial.gangs.push(runtime.block_on(gang(fights))?);
+    }
     trial.show(args.json)
 }
