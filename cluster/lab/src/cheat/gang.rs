@@ -16,8 +16,8 @@ use tokio::time::{Instant, interval, sleep};
 use super::server::TrialServer;
 
 const ACCOUNTS: usize = 20;
-const STRANGERS: usize = 24;
-/// Places of a view list.
+const STRANGERS: usize = PLACES;
+/// Places of a view list: each of those that stand nearest has room for all others of them.
 const PLACES: usize = 20;
 /// Most places of a list that fights fill, where clients begin them.
 const FIGHTS_MAX: usize = 8;
@@ -48,10 +48,10 @@ impl Gang {
     }
 }
 
-/// Two regions with a border at x = 64 m, near which all stand.
+/// Two regions with a border at x = 128 m, near which all stand.
 fn config(fights: &str) -> anyhow::Result<Config> {
     let text = format!(
-        "[[scene]]\nname = \"square\"\nwidth = \"128m\"\ndepth = \"128m\"\nland = \"64m\"\nregion = [1, 2]\n\
+        "[[scene]]\nname = \"square\"\nwidth = \"256m\"\ndepth = \"128m\"\nland = \"64m\"\nregion = [2, 2]\n\
          patch = \"16m\"\nvisibility = \"circle\"\nenter = \"50m\"\nleave = \"55m\"\nview_cap = {PLACES}\n\
          teleports = \"clients\"\nbonds = {{ fights = \"{fights}\" }}\n"
     );
@@ -82,14 +82,22 @@ async fn stand(
     }
 }
 
-/// One of the gang: aims at the victim again and again, from a moment on.
-async fn attack(client: Client, victim: EntityId, from: Instant) -> Result<(), ClientError> {
+/// One of the gang: aims at the victim again and again, once all are there.
+async fn attack(
+    client: Client,
+    victim: EntityId,
+    go: watch::Receiver<bool>,
+) -> Result<(), ClientError> {
     let (mut sender, mut receiver) = client.split();
     let mut aims = interval(AIM_EVERY);
     loop {
         tokio::select! {
             event = receiver.next() => drop(event?),
-            _ = aims.tick(), if Instant::now() >= from => {
+            _ = aims.tick() => {
+                if !*go.borrow() {
+                    sender.ping(0).await?;
+                    continue;
+                }
                 let seq = sender.next_seq();
                 let payload = b"strike".to_vec().into();
                 sender.send(Act { seq, payload, aim: Some(victim) }).await?;
@@ -113,19 +121,19 @@ pub async fn gang(fights: &'static str) -> anyhow::Result<Gang> {
         Ok::<_, anyhow::Error>((client, joined))
     };
     let mut tasks = tokio::task::JoinSet::new();
-    let (client, joined) = enter(place(6_300, 0)).await?;
+    let (client, joined) = enter(place(12_700, 0)).await?;
     let (victim, view) = (joined.id, View::of(&joined));
     let (sees, seen) = watch::channel(view.clone());
     tasks.spawn(stand(client, view, sees));
     for n in 0..STRANGERS {
-        let (client, joined) = enter(place(6_200, n)).await?;
+        let (client, joined) = enter(place(12_600, n)).await?;
         tasks.spawn(stand(client, View::of(&joined), watch::channel(View::of(&joined)).0));
     }
-    let (from, mut members) = (Instant::now() + SETTLES, BTreeSet::new());
+    let (go, mut members) = (watch::channel(false).0, BTreeSet::new());
     for n in 0..ACCOUNTS {
-        let (client, joined) = enter(place(8_000, n)).await?;
+        let (client, joined) = enter(place(14_400, n)).await?;
         members.insert(joined.id);
-        tasks.spawn(attack(client, victim, from));
+        tasks.spawn(attack(client, victim, go.subscribe()));
     }
     sleep(SETTLES).await;
     let members = |view: &View| view.iter().filter(|(id, _)| members.contains(id)).count();
@@ -134,6 +142,7 @@ pub async fn gang(fights: &'static str) -> anyhow::Result<Gang> {
         (all, before) == (PLACES, 0),
         "the list has {all} players, {before} of the gang"
     );
+    go.send_replace(true);
     let (until, mut taken) = (Instant::now() + AIMS, 0);
     while Instant::now() < until {
         sleep(AIM_EVERY / 4).await;
