@@ -97,7 +97,10 @@ fn check_ctl(consoles: &[String], token: &str, first: EntityId) {
     let (code, stdout, stderr) = ctl(&["find", "424242"], &consoles[0], Some(token));
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(stderr.contains("no process has an entity 424242"), "{stderr}");
-    for (args, token) in [(&["find"][..], None), (&["find", "--token", "x"], Some(token))] {
+    let wrong = ["x", "-x"].map(|wrong| ["find", "--token", wrong]);
+    for (args, token) in
+        [(&["find"][..], None), (&wrong[0][..], Some(token)), (&wrong[1][..], Some(token))]
+    {
         let (code, stdout, stderr) = ctl(args, &consoles[0], token);
         assert_eq!((code, stdout.as_str()), (Some(1), ""));
         assert!(stderr.contains("no token") && stderr.contains("token_file"), "{stderr}");

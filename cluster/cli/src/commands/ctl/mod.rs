@@ -82,7 +82,8 @@ pub struct ConsoleArgs {
     pub context: Option<String>,
     /// The token: the command token, or for queries the read token [default: the content of `console.command_token_file`
     /// or `console.token_file`, or the token of a server on this machine].
-    #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
+    // One token of sixty-four begins with a hyphen.
+    #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true, allow_hyphen_values = true)]
     pub token: Option<String>,
     /// A PEM file with the trusted authorities for https:// [default: those of the machine].
     #[arg(long, value_name = "FILE")]
