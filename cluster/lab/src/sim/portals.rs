@@ -14,6 +14,11 @@ pub const MIDDLES: [Pos; 4] = [
     Pos { x: 32_000, y: 0, z: 6_400 },
 ];
 
+/// Whether a portal puts those that it takes to this place.
+pub fn leads_to(pos: Pos) -> bool {
+    MIDDLES.iter().any(|to| (pos.x - to.x).abs() <= HALF_CM && (pos.z - to.z).abs() <= HALF_CM)
+}
+
 /// The keys of the portals of a scene, which lead to another one if there is one.
 pub fn keys(other: &str) -> String {
     let cm = |list: &[i32]| {

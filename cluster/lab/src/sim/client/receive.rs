@@ -7,6 +7,7 @@ use purview_client::{ClientError, Event};
 
 use super::super::journal::What;
 use super::super::judge::Invariant;
+use super::super::portals;
 use super::Walker;
 use super::life::{End, Life};
 
@@ -116,6 +117,11 @@ impl Walker {
         // A repeated teleport may lead to a plane or a scene, or stay where it is.
         let here = self.ground.floor_of(joined);
         let floor = life.teleporting.map_or(here, |(_, target)| target.from(here));
+        if life.floor != floor && self.has_portals() && portals::leads_to(joined.pos) {
+            // While its client was away it has walked on, into a portal.
+            self.is_put(life, joined);
+            return Ok(());
+        }
         if life.floor != floor && !recovered {
             let text = format!("{id} has resumed on {here:?}, not on {:?}", life.floor);
             judge.violated(Invariant::AckHolds, vec![id], text);
