@@ -11,7 +11,7 @@ use purview_client::{Client, ClientError, Event, View, join_at};
 use purview_server::config::Config;
 use serde::Serialize;
 use tokio::sync::watch;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, interval, sleep, timeout};
 
 use super::server::TrialServer;
 
@@ -21,8 +21,8 @@ const STRANGERS: usize = PLACES;
 const PLACES: usize = 20;
 /// Most places of a list that fights fill, where clients begin them.
 const FIGHTS_MAX: usize = 8;
-/// After so long all is told.
-const SETTLES: Duration = Duration::from_secs(2);
+/// How long the list of the victim may take until strangers fill it.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// For how long, and how often, each account aims.
 const AIMS: Duration = Duration::from_secs(3);
 const AIM_EVERY: Duration = Duration::from_millis(200);
@@ -63,7 +63,7 @@ fn place(x: i32, n: usize) -> Pos {
     Pos::ground(x, 6_000 + 20 * n as i32)
 }
 
-/// A client that stands, and tells whom it sees.
+/// A client that stands, and publishes its view.
 async fn stand(
     client: Client,
     mut view: View,
@@ -123,7 +123,7 @@ pub async fn gang(fights: &'static str) -> anyhow::Result<Gang> {
     let mut tasks = tokio::task::JoinSet::new();
     let (client, joined) = enter(place(12_700, 0)).await?;
     let (victim, view) = (joined.id, View::of(&joined));
-    let (sees, seen) = watch::channel(view.clone());
+    let (sees, mut seen) = watch::channel(view.clone());
     tasks.spawn(stand(client, view, sees));
     for n in 0..STRANGERS {
         let (client, joined) = enter(place(12_600, n)).await?;
@@ -135,13 +135,9 @@ pub async fn gang(fights: &'static str) -> anyhow::Result<Gang> {
         members.insert(joined.id);
         tasks.spawn(attack(client, victim, go.subscribe()));
     }
-    sleep(SETTLES).await;
     let members = |view: &View| view.iter().filter(|(id, _)| members.contains(id)).count();
-    let (all, before) = (seen.borrow().iter().count(), members(&seen.borrow()));
-    anyhow::ensure!(
-        (all, before) == (PLACES, 0),
-        "the list has {all} players, {before} of the gang"
-    );
+    let is_full = |view: &View| view.iter().count() == PLACES && members(view) == 0;
+    timeout(PATIENCE, seen.wait_for(is_full)).await.context("strangers do not fill the list")??;
     go.send_replace(true);
     let (until, mut taken) = (Instant::now() + AIMS, 0);
     while Instant::now() < until {

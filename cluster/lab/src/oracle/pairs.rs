@@ -28,8 +28,8 @@ pub(super) struct Wait {
     /// The number of ticks for which the pair has been blocking.
     ticks: u64,
     pub counted: bool,
-    /// One of the two was without a frame meanwhile. Whatever was so before does not count: a region that goes on after
-    /// a death does not know who saw whom, and beyond the enter range nobody has to.
+    /// One of the two had a tick without a frame meanwhile. The leave range does not count then: a region that goes on
+    /// after a death does not know which pairs were shown, and shows a pair from the enter range on.
     was_held: bool,
     at: u64,
 }
