@@ -10,9 +10,8 @@ use purview_server::logic::proto::{self, command, request};
 use purview_server::process::Background;
 use serde_json::Value;
 
-use super::support::{
-    CONFIG, HP, Happened, MONSTER, Player, Worker, address, open, place, runtime, set,
-};
+use super::player::Player;
+use super::support::{CONFIG, HP, Happened, MONSTER, Worker, address, open, place, runtime, set};
 use crate::console::browser::{Page, Screen, with_page};
 use crate::end_to_end::operations::{get, metric};
 use crate::end_to_end::process::run;
