@@ -43,7 +43,7 @@ pub use self::updates::UpdateError;
 use self::updates::check_update_error;
 pub use self::watch::WatchSpec;
 use self::watch::check_watches;
-pub(in crate::scene) use self::watch::watch_reach_cm;
+pub(in crate::scene) use self::watch::{watch_reach_cm, watched_twice};
 use super::contents::{ContentSpec, Contents};
 use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
@@ -88,8 +88,8 @@ pub struct KindSpec {
     pub speed_cm_s: Option<i32>,
     /// Its properties. Every kind has property 0, the appearance, declared or not.
     pub properties: Vec<PropertySpec>,
-    /// What it watches, for the game's logic; `None`: nothing.
-    pub watch: Option<WatchSpec>,
+    /// What it watches, for the game's logic: for each kind at most one rule.
+    pub watch: Vec<WatchSpec>,
     /// Beside the scene's range, the rings in which a client may ask to be shown what is not a player
     /// (Patches only). Only players have any.
     pub sights: Vec<RangeSet>,

@@ -26,7 +26,7 @@ fn spec() -> SceneSpec {
         kind
     };
     let mut monster = kind("monster", &[HP, GOLD]);
-    monster.watch = Some(WatchSpec { kinds: vec![0], enter_cm: 2_000, leave_cm: 2_400 });
+    monster.watch = vec![WatchSpec { kinds: vec![0], enter_cm: 2_000, leave_cm: 2_400 }];
     let player = kind("player", &[HP, GOLD, TAKEN]);
     spec.kinds = vec![player, monster, kind("drop", &[GOLD, TAKER]), kind("lair", &[MINTED])];
     spec.land_cm = 3_200;

@@ -27,6 +27,9 @@ pub const HP: PropertyId = PropertyId(1);
 const ENTER: i32 = 700;
 const LEAVE: i32 = 900;
 
+/// The radii in which monsters watch each other.
+const PACK: (i32, i32) = (300, 450);
+
 pub type Events = Arc<Mutex<Vec<(RegionId, LogicEvent)>>>;
 pub type Act = Box<dyn FnMut(&Region, &[LogicEvent], &mut Commands) + Send + Sync>;
 
@@ -49,7 +52,7 @@ pub fn spec() -> SceneSpec {
     let mut spec = scene(Visibility::Circle { enter_cm: 800, leave_cm: 900 }, 50);
     let mut monster = KindSpec::new("monster", 0);
     monster.properties = vec![PropertySpec::new(1, "hp")];
-    monster.watch = Some(WatchSpec { kinds: vec![0], enter_cm: ENTER, leave_cm: LEAVE });
+    monster.watch = vec![WatchSpec { kinds: vec![0], enter_cm: ENTER, leave_cm: LEAVE }];
     spec.kinds = vec![KindSpec::new("player", 0), monster];
     spec
 }
@@ -208,8 +211,9 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
             commands.spawn(Kind(9), Plane(0), Pos::ground(1, 1), Properties::default());
             commands.spawn(MONSTER, Plane(0), Pos::ground(-1, 1), Properties::default());
             let wide = WatchSpec { kinds: vec![0], enter_cm: 100, leave_cm: LEAVE + 1 };
-            commands.watch(EntityId(2), Some(wide));
-            commands.watch(EntityId(1), None);
+            commands.watch(EntityId(2), vec![wide.clone()]);
+            commands.watch(EntityId(2), vec![wide.clone(), wide]);
+            commands.watch(EntityId(1), Vec::new());
             commands.tell(EntityId(2), &b"psst"[..]);
             commands.tell(EntityId(1), vec![0; 1_025]);
             commands.bonds(EntityId(1), vec![NamedBond::new("couple", 1); 9]);
@@ -244,14 +248,15 @@ fn a_command_that_is_not_legal_comes_back_with_its_number_and_the_rest_is_done()
         (3, CommandError::UnknownKind(Kind(9))),
         (4, CommandError::OutOfBounds),
         (5, CommandError::WatchRadius { most_cm: LEAVE }),
-        (6, CommandError::WatchesNot(EntityId(1))),
-        (7, CommandError::NoPlayer(EntityId(2))),
-        (8, CommandError::TooLong(1_025)),
-        (9, CommandError::TooManyBonds(9)),
-        (10, CommandError::NoPlayer(EntityId(2))),
-        (11, CommandError::NoDoor),
-        (12, CommandError::OutOfBounds),
+        (6, CommandError::WatchedTwice(Kind::PLAYER)),
+        (7, CommandError::WatchesNot(EntityId(1))),
+        (8, CommandError::NoPlayer(EntityId(2))),
+        (9, CommandError::TooLong(1_025)),
+        (10, CommandError::TooManyBonds(9)),
+        (11, CommandError::NoPlayer(EntityId(2))),
+        (12, CommandError::NoDoor),
         (13, CommandError::OutOfBounds),
+        (14, CommandError::OutOfBounds),
     ];
     assert_eq!(refused, want);
     assert_eq!(w.regions[0].find(id).unwrap().pos, Pos::ground(240, 240));
@@ -266,19 +271,21 @@ struct BruteForce {
 }
 
 impl BruteForce {
-    fn tick(&mut self, monsters: &[EntityId], players: &[EntityId]) {
+    fn tick(&mut self, monsters: &[EntityId]) {
         let square = |cm: i32| (i64::from(cm) * i64::from(cm)) as u64;
         for monster in monsters {
             let me = self.places[monster];
             let before = self.sighted.entry(*monster).or_default();
-            let now = players.iter().filter(|player| {
-                let other = self.places[player];
+            let now = self.places.keys().filter(|other| {
+                let (enter, leave) = if monsters.contains(other) { PACK } else { (ENTER, LEAVE) };
+                let known = before.contains(other);
+                let is_other = *other != monster;
+                let other = self.places[other];
                 let d2 = me.1.dist2(other.1);
-                let known = before.contains(player);
-                let within = d2 <= square(ENTER) || (d2 <= square(LEAVE) && known);
+                let within = d2 <= square(enter) || (d2 <= square(leave) && known);
                 let most = self.height_cm.map(|cm| if known { cm + cm / 8 } else { cm });
                 let level = most.is_none_or(|most| (me.1.y - other.1.y).abs() <= most);
-                me.0 == other.0 && within && level
+                is_other && me.0 == other.0 && within && level
             });
             *before = now.copied().collect();
         }
@@ -287,11 +294,14 @@ impl BruteForce {
 
 /// Walks everybody about for some ticks, and compares what monsters have in their radii with brute force.
 fn watch_for(seed: u64, ticks: usize, height_cm: Option<i32>) -> (usize, u64) {
-    let (mut w, events) = world(SceneSpec { height_cm, ..spec() }, seed, nothing);
+    let mut spec = SceneSpec { height_cm, ..spec() };
+    let pack = WatchSpec { kinds: vec![MONSTER.0], enter_cm: PACK.0, leave_cm: PACK.1 };
+    spec.kinds[usize::from(MONSTER.0)].watch.push(pack);
+    let (mut w, events) = world(spec, seed, nothing);
     let mut rng = Rng::new(seed);
     let (width, depth) = (w.scene.spec.width_cm, w.scene.spec.depth_cm);
     let mut brute = BruteForce { height_cm, ..BruteForce::default() };
-    let (mut monsters, mut players) = (Vec::new(), Vec::new());
+    let mut monsters = Vec::new();
     for n in 0..30 {
         let (plane, pos) = (Plane(0), somewhere(&w, &mut rng));
         let id = if n % 3 == 0 {
@@ -300,14 +310,13 @@ fn watch_for(seed: u64, ticks: usize, height_cm: Option<i32>) -> (usize, u64) {
             id
         } else {
             let session = w.join(plane, pos, RangeSet::FULL);
-            players.push(w.clients[&session].entity);
             w.clients[&session].entity
         };
         brute.places.insert(id, (plane, pos));
     }
     // Regions that have just begun know no ghosts of their first tick.
     w.steps(2);
-    brute.tick(&monsters, &players);
+    brute.tick(&monsters);
     let all: Vec<EntityId> = brute.places.keys().copied().collect();
     for tick in 0..ticks {
         for id in &all {
@@ -322,7 +331,7 @@ fn watch_for(seed: u64, ticks: usize, height_cm: Option<i32>) -> (usize, u64) {
             order(&mut w, *id, Order::Move(pos));
         }
         w.step();
-        brute.tick(&monsters, &players);
+        brute.tick(&monsters);
         for monster in &monsters {
             let region = &w.regions[region_of(&w, *monster).0 as usize];
             let seen: BTreeSet<_> = region.sighted_by(*monster).iter().copied().collect();

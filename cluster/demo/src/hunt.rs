@@ -51,7 +51,7 @@ pub fn kinds((enter_cm, leave_cm): (i32, i32)) -> Vec<KindSpec> {
     let (hp, gold) = (seen(HP, "hp"), seen(GOLD, "gold"));
     let [player, beast, drop, lair] = NAMES;
     let mut monster = kind(beast, vec![hp.clone(), gold.clone()]);
-    monster.watch = Some(WatchSpec { kinds: vec![rules::PLAYER.0], enter_cm, leave_cm });
+    monster.watch = vec![WatchSpec { kinds: vec![rules::PLAYER.0], enter_cm, leave_cm }];
     vec![
         kind(player, vec![hp, gold.clone(), secret(TAKEN, "taken")]),
         monster,

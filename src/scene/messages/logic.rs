@@ -167,7 +167,7 @@ pub enum CommandError {
     /// The properties are not those of the kind.
     #[error("the properties do not fit the kind")]
     Properties,
-    /// The kind of the entity does not watch, so that its radius cannot be set.
+    /// The kind of the entity does not watch, so that its rules cannot be set.
     #[error("the kind of entity {0} does not watch")]
     WatchesNot(EntityId),
     /// The radius is not legal.
@@ -178,6 +178,9 @@ pub enum CommandError {
         /// The longest leave radius of the scene's kinds, centimetres.
         most_cm: i32,
     },
+    /// Several rules name the kind.
+    #[error("kind {0} is watched by several rules")]
+    WatchedTwice(Kind),
     /// The order was refused.
     #[error("the order was refused: {0:?}")]
     Order(Refusal),
@@ -254,8 +257,8 @@ pub enum Command {
     Order(EntityId, Order),
     /// Let an entity walk, or set its speed, where moves are judged.
     Motion(EntityId, Motion),
-    /// Let an entity watch in other radii than its kind; `None`: let it watch nothing.
-    Watch(EntityId, Option<WatchSpec>),
+    /// Let an entity watch by other rules than its kind; none: let it watch nothing.
+    Watch(EntityId, Vec<WatchSpec>),
     /// Show a player what is no player only within so many centimetres on the ground, and within its sight; `None`:
     /// its sight alone counts again.
     Sight(EntityId, Option<u32>),
@@ -422,21 +425,12 @@ pub struct CommandResult {
 /// regions it has taken, and how far it is shown others. Part of its state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct WatchState {
-    /// Its own rule, in place of its kind's.
-    pub own: Option<OwnWatch>,
+    /// Its own rules, in place of its kind's.
+    pub own: Option<Vec<WatchSpec>>,
     /// The entities in its radius, in the order of their ids.
     pub sighted: Vec<EntityId>,
     /// The last commands of other regions' logic.
     pub taken: Taken,
     /// A player is shown what is no player only within so many centimetres.
     pub sight_cm: Option<u32>,
-}
-
-/// An entity's own rule.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum OwnWatch {
-    /// It watches nothing.
-    Nothing,
-    /// It watches so.
-    So(WatchSpec),
 }

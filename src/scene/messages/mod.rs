@@ -38,7 +38,7 @@ pub use heard::Heard;
 pub use input::Input;
 pub use logic::{
     After, Asked, Asker, Command, CommandError, CommandId, CommandResult, EnterCause, Found,
-    LeaveCause, Locate, LogicEvent, MAX_HOLD_MS, Mark, OwnWatch, SentCommand, Sight, Sought, Taken,
+    LeaveCause, Locate, LogicEvent, MAX_HOLD_MS, Mark, SentCommand, Sight, Sought, Taken,
     UNANSWERED_TICKS, WatchState,
 };
 pub use order::{

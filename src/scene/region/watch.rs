@@ -8,16 +8,16 @@ use std::cmp::Ordering;
 
 use super::Region;
 use super::entities::EntityStore;
-use crate::scene::messages::{LogicEvent, OwnWatch, WatchState};
+use crate::scene::messages::{LogicEvent, WatchState};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::spec::WatchSpec;
-use crate::scene::{EntityId, Plane, Pos, SceneSpec};
+use crate::scene::{EntityId, Plane, Pos};
 
 /// What one entity has in its radius, in the order of ids; those of `before` stay up to the leave radius.
 fn look_around(
     entities: &EntityStore,
     slot: u32,
-    watch: &WatchSpec,
+    watches: &[WatchSpec],
     before: &[EntityId],
     now: &mut Vec<EntityId>,
 ) {
@@ -28,12 +28,13 @@ fn look_around(
         return;
     }
     let square = |cm: i32| (i64::from(cm) * i64::from(cm)) as u64;
-    let (mut enter2, leave2) = (square(watch.enter_cm), square(watch.leave_cm));
-    if mutants::has(Mutant::SightedFar) {
-        enter2 = leave2;
-    }
-    for kind in &watch.kinds {
+    let each = watches.iter().flat_map(|watch| watch.kinds.iter().map(move |kind| (watch, kind)));
+    for (watch, kind) in each {
         let Some(Some(grid)) = index.grids.get(usize::from(*kind)) else { continue };
+        let (mut enter2, leave2) = (square(watch.enter_cm), square(watch.leave_cm));
+        if mutants::has(Mutant::SightedFar) {
+            enter2 = leave2;
+        }
         let reach = Some(grid.rings_of_radius(watch.leave_cm));
         grid.near(Pos::ground(me.x, me.z), reach, leave2, |_, entry, d2| {
             let body = entities.body(entry.slot);
@@ -48,7 +49,6 @@ fn look_around(
         });
     }
     now.sort_unstable();
-    now.dedup();
 }
 
 /// Tells the differences of two lists in the order of ids.
@@ -69,40 +69,29 @@ fn compare(before: &[EntityId], now: &[EntityId], mut tell: impl FnMut(EntityId,
     }
 }
 
-/// How an entity watches; `None`: it does not.
-fn rule<'s>(
-    spec: &'s SceneSpec,
-    kind: usize,
-    state: Option<&'s WatchState>,
-) -> Option<&'s WatchSpec> {
-    let of_kind = spec.kinds.get(kind)?.watch.as_ref()?;
-    match state.and_then(|state| state.own.as_ref()) {
-        None => Some(of_kind),
-        Some(OwnWatch::So(own)) => Some(own),
-        Some(OwnWatch::Nothing) => None,
-    }
+/// How an entity of a kind with these rules watches.
+fn rules<'s>(of_kind: &'s [WatchSpec], state: Option<&'s WatchState>) -> &'s [WatchSpec] {
+    state.and_then(|state| state.own.as_deref()).unwrap_or(of_kind)
 }
 
 impl Region {
     /// Tells the logic what has come into the radius of entities that watch, and what has gone.
     pub(super) fn watch(&mut self) {
         let spec = &self.identity.scene().spec;
-        if !self.logic.is_there() || spec.kinds.iter().all(|kind| kind.watch.is_none()) {
+        if !self.logic.is_there() || spec.kinds.iter().all(|kind| kind.watch.is_empty()) {
             return;
         }
         let mut now = Vec::new();
         for slot in 0..self.entities.slot_count() {
             let body = self.entities.body(slot);
-            let (watcher, kind) = (body.id, usize::from(body.kind.0));
-            if !body.is_real() || spec.kinds.get(kind).is_none_or(|kind| kind.watch.is_none()) {
+            let watcher = body.id;
+            let of_kind = spec.kinds.get(usize::from(body.kind.0)).map_or(&[][..], |k| &k.watch);
+            if !body.is_real() || of_kind.is_empty() {
                 continue;
             }
             let state = self.entities.real(slot).and_then(|real| real.watch.as_deref());
             let before = state.map_or(&[][..], |state| &state.sighted);
-            match rule(spec, kind, state) {
-                Some(watch) => look_around(&self.entities, slot, watch, before, &mut now),
-                None => now.clear(),
-            }
+            look_around(&self.entities, slot, rules(of_kind, state), before, &mut now);
             if *before == now[..] {
                 continue;
             }

@@ -58,7 +58,7 @@ fn guarded(logic: Guarded) -> World {
     let watch = WatchSpec { kinds: vec![0], enter_cm: 700, leave_cm: 900 };
     let builder = World::builder().size_m(512, 512);
     let mut world =
-        builder.spec(|spec| spec.kinds[2].watch = Some(watch)).build().expect("a legal scene");
+        builder.spec(|spec| spec.kinds[2].watch = vec![watch]).build().expect("a legal scene");
     world.set_logic(Box::new(logic));
     world
 }

@@ -17,7 +17,7 @@ pub(super) fn let_monsters_watch(spec: &mut SceneSpec) {
     let (enter_cm, leave_cm) = WATCH_CM;
     let watch = WatchSpec { kinds: vec![Kind::PLAYER.0], enter_cm, leave_cm };
     if let Some(kind) = spec.kinds.get_mut(usize::from(MONSTER.0)) {
-        kind.watch = Some(watch);
+        kind.watch = vec![watch];
     }
 }
 

@@ -73,7 +73,7 @@ impl LiveJudge {
     /// what an earlier process has stored, so that there may be gold of players who are not there.
     pub fn of(scenes: &[Arc<Scene>], is_restored: bool) -> Option<LiveJudge> {
         let watch_cm = |spec: &SceneSpec| {
-            let watch = spec.kinds.iter().find_map(|kind| kind.watch.as_ref())?;
+            let watch = spec.kinds.iter().find_map(|kind| kind.watch.first())?;
             is_hunt(spec).then_some((watch.enter_cm, watch.leave_cm))
         };
         let radii = scenes.iter().filter_map(|scene| Some((scene.id, watch_cm(&scene.spec)?)));

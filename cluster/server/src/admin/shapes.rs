@@ -77,7 +77,7 @@ pub struct LayerShape {
 pub struct KindShape {
     pub name: String,
     pub layer: usize,
-    /// The radii in which entities of the kind sight and lose others; `None`: they do not watch.
+    /// The longest radii in which entities of the kind sight and lose others; `None`: they do not watch.
     pub watch_cm: Option<(i32, i32)>,
 }
 
@@ -128,7 +128,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
             .map(|k| KindShape {
                 name: k.name.clone(),
                 layer: k.layer,
-                watch_cm: k.watch.as_ref().map(|watch| (watch.enter_cm, watch.leave_cm)),
+                watch_cm: k.watch.iter().map(|watch| (watch.enter_cm, watch.leave_cm)).max(),
             })
             .collect(),
         visibility: spec.visibility,

@@ -17,7 +17,7 @@ use super::units::Quantity::Speed;
 #[derive(Debug, Clone)]
 struct Named {
     spec: KindSpec,
-    watch: Option<Watch>,
+    watch: Vec<Watch>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -33,12 +33,12 @@ fn named(spec: &SceneSpec) -> Vec<Named> {
         kind.map_or(String::new(), |kind| kind.name.clone())
     };
     let of = |kind: &KindSpec| {
-        let watch = kind.watch.as_ref().map(|watch| Watch {
+        let watch = kind.watch.iter().map(|watch| Watch {
             kinds: watch.kinds.iter().map(name).collect(),
             enter_cm: watch.enter_cm,
             leave_cm: watch.leave_cm,
         });
-        Named { spec: kind.clone(), watch }
+        Named { spec: kind.clone(), watch: watch.collect() }
     };
     spec.kinds.iter().map(of).collect()
 }
@@ -46,25 +46,26 @@ fn named(spec: &SceneSpec) -> Vec<Named> {
 pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>) {
     let layers: Vec<String> = k.value.layers.iter().map(|layer| layer.name.clone()).collect();
     let (mut value, mut default) = (named(k.value), named(k.default));
-    let new = Named { spec: KindSpec::new("", 0), watch: None };
+    let new = Named { spec: KindSpec::new("", 0), watch: Vec::new() };
     let says = "Kinds of entities; the first is \"player\", in the first layer.";
     let mut all = Keys { io: &mut *k.io, value: &mut value, default: &mut default };
     all.sections(("kind", says), (new, |k: &mut Keys<'_, '_, Named>| kind(k, &layers)), |all| all);
     k.check(|s, spec| {
         let names: Vec<String> = value.iter().map(|kind| kind.spec.name.clone()).collect();
         let number = |name: &String| names.iter().position(|known| known == name);
-        let watched = value.iter().filter_map(|kind| kind.watch.as_ref()).flat_map(|w| &w.kinds);
+        let watched = value.iter().flat_map(|kind| &kind.watch).flat_map(|watch| &watch.kinds);
         if let Some(name) = watched.into_iter().find(|name| number(name).is_none())
             && let Some(node) = s.get("kind")
         {
             s.conflict("kind", node, format!("{name:?} is none of the kinds {names:?}"));
         }
-        let watch = |Watch { kinds, enter_cm, leave_cm }: Watch| {
+        let watch = |Watch { kinds, enter_cm, leave_cm }: &Watch| {
             let kinds = kinds.iter().filter_map(number).map(|n| n as u8).collect();
-            WatchSpec { kinds, enter_cm, leave_cm }
+            WatchSpec { kinds, enter_cm: *enter_cm, leave_cm: *leave_cm }
         };
-        let kinds = value.iter().cloned();
-        spec.kinds = kinds.map(|k| KindSpec { watch: k.watch.map(watch), ..k.spec }).collect();
+        let kind =
+            |k: &Named| KindSpec { watch: k.watch.iter().map(watch).collect(), ..k.spec.clone() };
+        spec.kinds = value.iter().map(kind).collect();
     });
 }
 
@@ -111,8 +112,9 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
              moves = \"judged\" only.";
         "properties" sections(PropertySpec::new(0, ""), property) spec.properties:
             "What entities of the kind have beside a place.";
-        "watch" optional(WATCH, false, watch) watch:
-            "What entities of the kind watch: the game's logic is told when one comes near, and when it is gone.";
+        "watch" sections(Watch::default(), watch) watch:
+            "What entities of the kind watch: the game's logic is told when one comes near, and when it is gone. \
+             For each kind at most one rule.";
         "sights" other((ranges, Form::List(&RINGS)), sights, sights_text) spec.sights:
             "Patches only, and only of the first kind: beside the scene's range, the rings in which a client may ask to \
              be shown what is not a player.";
@@ -133,8 +135,6 @@ fn circle(node: &Node) -> Result<Option<(i32, i32)>, String> {
         _ => Err(format!("must be {}", CIRCLE.0)),
     }
 }
-
-const WATCH: &str = "a section: { kinds = [\"player\"], enter = \"20m\", leave = \"25m\" }";
 
 fn property(k: &mut Keys<'_, '_, PropertySpec>) {
     k.require(&["name", "id"], "each property needs a name and an id");
@@ -249,13 +249,21 @@ mod tests {
     fn a_kind_watches_kinds_by_name_and_prints_back() {
         let config = parse(
             "[[scene.kind]]\nname = \"player\"\n[[scene.kind]]\nname = \"monster\"\n\
-             watch = { kinds = [\"player\", \"sheep\"], enter = \"20m\" }\n\
+             watch = [{ kinds = [\"player\", \"sheep\"], enter = \"20m\" },\n\
+             { kinds = [\"monster\"], enter = \"4m\", leave = \"6m\" }]\n\
              [[scene.kind]]\nname = \"sheep\"\n",
         )
         .unwrap();
         let scenes = config.build_scenes().unwrap();
-        let watch = scenes[0].spec.kinds[1].watch.clone().unwrap();
-        assert_eq!((&watch.kinds[..], watch.enter_cm, watch.leave_cm), (&[0, 2][..], 2_000, 2_500));
+        let rule = |kinds: &[u8], enter_cm, leave_cm| WatchSpec {
+            kinds: kinds.into(),
+            enter_cm,
+            leave_cm,
+        };
+        assert_eq!(
+            scenes[0].spec.kinds[1].watch,
+            [rule(&[0, 2], 2_000, 2_500), rule(&[1], 400, 600)]
+        );
         assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
     }
 
@@ -263,7 +271,7 @@ mod tests {
     fn what_is_wrong_with_a_watch_is_said() {
         let of = |watch: &str| {
             let kinds = "[[scene.kind]]\nname = \"player\"\n[[scene.kind]]\nname = \"monster\"\n";
-            parse(&format!("{kinds}watch = {watch}\n")).unwrap_err()
+            parse(&format!("{kinds}watch = [{watch}]\n")).unwrap_err()
         };
         for (watch, says) in [
             ("{ kinds = [\"wolf\"], enter = \"20m\" }", "none of the kinds"),
@@ -271,6 +279,10 @@ mod tests {
             ("{ kinds = [\"player\"] }", "enter"),
             ("{ kinds = [\"player\"], enter = \"20m\", leave = \"10m\" }", "at most leave"),
             ("{ kinds = [], enter = \"20m\" }", "at least one kind"),
+            (
+                "{ kinds = [\"player\"], enter = \"2m\" }, { kinds = [\"player\"], enter = \"3m\" }",
+                "each kind once",
+            ),
         ] {
             let said = of(watch);
             assert!(said.contains(says), "{watch}: {said}");

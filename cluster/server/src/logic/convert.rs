@@ -137,7 +137,10 @@ fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Comma
             order(Order::Set(SetProperty { id, value }))
         }
         Wanted::SetFacing(set) => order(Order::Face(facing(set.facing)?)),
-        Wanted::SetWatch(set) => Ok(Command::Watch(id, set.watch.map(watch).transpose()?)),
+        Wanted::SetWatch(set) => {
+            let rules = set.rules.into_iter().map(watch).collect::<Result<_, _>>()?;
+            Ok(Command::Watch(id, rules))
+        }
         Wanted::SetSight(set) => Ok(Command::Sight(id, set.within_cm)),
         Wanted::Act(act) => {
             let aim = (act.aim > 0).then_some(EntityId(act.aim));

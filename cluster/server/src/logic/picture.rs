@@ -85,7 +85,7 @@ impl Picture {
         for known in region.residents() {
             now.insert(known.id, Some(known.epoch));
             let kind = scene.spec.kinds.get(usize::from(known.kind.0));
-            if kind.is_some_and(|kind| kind.watch.is_some()) {
+            if kind.is_some_and(|kind| !kind.watch.is_empty()) {
                 ghosts.extend(region.sighted_by(known.id));
             }
             let is_bound_anew = self.told.is_some_and(|told| known.bonds.since > told);

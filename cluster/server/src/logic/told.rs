@@ -111,7 +111,9 @@ pub fn reason(why: &CommandError) -> Reason {
         CommandError::UnknownKind(_) => Reason::Kind,
         CommandError::OutOfBounds => Reason::OutOfBounds,
         CommandError::Properties => Reason::Property,
-        CommandError::WatchesNot(_) | CommandError::WatchRadius { .. } => Reason::Watch,
+        CommandError::WatchesNot(_)
+        | CommandError::WatchedTwice(_)
+        | CommandError::WatchRadius { .. } => Reason::Watch,
         CommandError::NoPlayer(_) | CommandError::NoSubject => Reason::NoPlayer,
         CommandError::NotBySubject => Reason::NotOfEntity,
         CommandError::TooLong(_) | CommandError::TooManyBonds(_) | CommandError::HeldTooLong(_) => {

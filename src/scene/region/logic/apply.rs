@@ -6,10 +6,10 @@
 use super::super::Region;
 use crate::scene::messages::{
     Bond, Command, CommandError, CommandId, Effect, Input, LeaveCause, MAX_BONDS, MAX_HOLD_MS,
-    MAX_MESSAGE_BYTES, NamedBond, Notice, Order, OwnWatch, Recipients, SceneChange, SentCommand,
-    Sought, Spawn, Speaker,
+    MAX_MESSAGE_BYTES, NamedBond, Notice, Order, Recipients, SceneChange, SentCommand, Sought,
+    Spawn, Speaker,
 };
-use crate::scene::spec::{WatchSpec, watch_reach_cm};
+use crate::scene::spec::{WatchSpec, watch_reach_cm, watched_twice};
 use crate::scene::terrain::DoorChange;
 use crate::scene::{EntityId, Kind, Plane};
 
@@ -279,23 +279,25 @@ impl Region {
         self.may_have(spawn).then_some(()).ok_or(CommandError::Properties)
     }
 
-    fn set_own_watch(&mut self, slot: u32, own: Option<WatchSpec>) -> Result<(), CommandError> {
-        let own = own.map_or(OwnWatch::Nothing, OwnWatch::So);
+    fn set_own_watch(&mut self, slot: u32, own: Vec<WatchSpec>) -> Result<(), CommandError> {
         let (id, kind) = (self.entities.body(slot).id, self.entities.body(slot).kind);
         let spec = &self.identity.scene().spec;
         let kinds = spec.kinds.len();
-        if spec.kinds.get(usize::from(kind.0)).is_none_or(|kind| kind.watch.is_none()) {
+        if spec.kinds.get(usize::from(kind.0)).is_none_or(|kind| kind.watch.is_empty()) {
             return Err(CommandError::WatchesNot(id));
         }
         let most_cm = watch_reach_cm(spec);
-        if let OwnWatch::So(watch) = &own {
-            if let Some(unknown) = watch.kinds.iter().find(|k| usize::from(**k) >= kinds) {
-                return Err(CommandError::UnknownKind(Kind(*unknown)));
-            }
-            if !watch.is_ordered() || watch.leave_cm > most_cm {
-                return Err(CommandError::WatchRadius { most_cm });
-            }
+        let mut named = own.iter().flat_map(|watch| &watch.kinds);
+        if let Some(unknown) = named.find(|kind| usize::from(**kind) >= kinds) {
+            return Err(CommandError::UnknownKind(Kind(*unknown)));
         }
+        if let Some(twice) = watched_twice(&own) {
+            return Err(CommandError::WatchedTwice(Kind(twice)));
+        }
+        if own.iter().any(|watch| !watch.is_ordered() || watch.leave_cm > most_cm) {
+            return Err(CommandError::WatchRadius { most_cm });
+        }
+        let own = own.into_iter().filter(|watch| !watch.kinds.is_empty()).collect();
         if let Some(real) = self.entities.real_mut(slot) {
             real.watch.get_or_insert_default().own = Some(own);
         }

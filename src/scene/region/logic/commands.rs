@@ -208,9 +208,9 @@ impl Commands {
         self.give(Command::Order(id, Order::Act(act)))
     }
 
-    /// Lets an entity watch in other radii than its kind; `None`: let it watch nothing.
-    pub fn watch(&mut self, id: EntityId, watch: Option<WatchSpec>) -> u64 {
-        self.give(Command::Watch(id, watch))
+    /// Lets an entity watch by other rules than its kind, each of at most one rule; none: it watches nothing.
+    pub fn watch(&mut self, id: EntityId, rules: Vec<WatchSpec>) -> u64 {
+        self.give(Command::Watch(id, rules))
     }
 
     /// Limits how far a player is shown entities that are no players, to so many centimetres on the ground: for blindness
