@@ -4,7 +4,9 @@
 //! import, which a test checks: [`scene`] imports nothing of ours, [`wire`] imports `scene`,
 //! [`actor`] imports both. To embed a scene in a server of your own, begin with [`world`].
 
+#[cfg(feature = "actors")]
 pub mod actor;
+#[cfg(feature = "actors")]
 pub mod clock;
 pub mod interest;
 pub mod log_limit;

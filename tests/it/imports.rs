@@ -3,6 +3,8 @@
 //! and nothing imports `cluster`. The scene has no actor, socket, clock, thread or global
 //! randomness.
 
+use std::process::Command;
+
 use crate::house::{files, root, short};
 
 /// Names that the code of a folder must not contain, and why.
@@ -166,4 +168,15 @@ fn comments_tests_and_longer_names_are_allowed() {
     ] {
         assert!(offences(text, scene).is_empty(), "{text}");
     }
+}
+
+#[test]
+fn a_game_client_in_rust_compiles_no_actor_framework() {
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let args = "tree --offline --locked --package purview-client --edges normal --prefix none";
+    let tree =
+        Command::new(cargo).args(args.split(' ')).current_dir(root()).output().expect("cargo runs");
+    let crates = String::from_utf8_lossy(&tree.stdout);
+    assert!(crates.contains("tokio-tungstenite"), "{}", String::from_utf8_lossy(&tree.stderr));
+    assert!(!crates.contains("actix"), "{crates}");
 }
