@@ -8,7 +8,7 @@ use batches::{border, frames};
 use bytes::Bytes;
 use purview::scene::load::{LandReport, NeighbourReport, RegionReport};
 use purview::scene::messages::{
-    After, Asker, Command, CommandError, CommandId, CommandResult, Found, Locate, Mark, OwnWatch,
+    After, Asker, Command, CommandError, CommandId, CommandResult, Found, Locate, Mark,
     SentCommand, Sought, Taken, WatchState,
 };
 use purview::scene::messages::{
@@ -24,6 +24,7 @@ use purview::scene::movement::{
 use purview::scene::portals::{Journey, Target};
 use purview::scene::properties::Value;
 use purview::scene::properties::{Properties, PropertyId};
+use purview::scene::spec::WatchSpec;
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{Fight, GroupRelation, PeerState, Relation, Say, Ties, ViewMsg};
 use purview::scene::{
@@ -146,7 +147,7 @@ fn handoff() -> Handoff {
         heard_since_ms: 12_345,
         mover: Some(Box::new(Mover::new(ServerMs(123), PLACE, 450))),
         watch: Some(Box::new(WatchState {
-            own: Some(OwnWatch::Nothing),
+            own: Some(vec![WatchSpec { kinds: vec![0], enter_cm: 700, leave_cm: 900 }]),
             sighted: vec![EntityId(3)],
             taken: taken(),
             sight_cm: Some(300),

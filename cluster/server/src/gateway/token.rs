@@ -4,6 +4,7 @@
 //! describes what a login server must sign. A token must never appear in a log line or an error.
 
 mod claims;
+mod crypto;
 pub mod keys;
 #[cfg(test)]
 mod tests;
@@ -327,13 +328,6 @@ impl Tokens {
         let claims = decode::<serde_json::Value>(&self.keys(), token, &rules)?;
         login(&serde_json::from_value(claims).map_err(|_| TokenError::Claims)?, told)
     }
-}
-
-/// HMAC-SHA-256.
-fn hmac(key: &jsonwebtoken::EncodingKey, message: &str) -> Result<Vec<u8>, TokenError> {
-    let text = jsonwebtoken::crypto::sign(message.as_bytes(), key, Algorithm::HS256);
-    let text = text.map_err(|error| of(error.kind()))?;
-    URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Malformed)
 }
 
 /// Reloads the key files when they change, until the gateway stops.

@@ -111,6 +111,7 @@ pub struct Key {
 impl Key {
     /// A secret.
     pub fn secret(kid: Option<String>, secret: &[u8]) -> Key {
+        super::crypto::install();
         Key {
             kid,
             algorithm: Algorithm::HS256,
@@ -276,6 +277,7 @@ fn key_of(entry: serde_json::Value) -> Result<Option<Key>, String> {
     if !says(&jwk, algorithm) {
         return Ok(None);
     }
+    super::crypto::install();
     let check = DecodingKey::from_jwk(&jwk).map_err(|_| WANT.to_owned())?;
     Ok(Some(Key { kid, algorithm, check, sign: None }))
 }

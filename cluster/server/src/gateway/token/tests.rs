@@ -1,7 +1,11 @@
 use std::path::Path;
 
-use jsonwebtoken::EncodingKey;
-use jsonwebtoken::jwk::Jwk;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,
+    RsaKeyPair,
+};
 use serde_json::{Value, json};
 
 use purview::actor::player::{Pass, Passes};
@@ -15,16 +19,42 @@ fn tokens() -> Tokens {
     Tokens::new(SECRET).unwrap()
 }
 
+/// What a login server signs with.
+enum Signer {
+    Secret(Vec<u8>),
+    P256(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
+    Rsa(RsaKeyPair),
+}
+
+impl Signer {
+    fn sign(&self, message: &[u8]) -> Vec<u8> {
+        let random = SystemRandom::new();
+        match self {
+            Signer::Secret(secret) => {
+                hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message).as_ref().into()
+            }
+            Signer::P256(pair) => pair.sign(&random, message).unwrap().as_ref().into(),
+            Signer::Ed25519(pair) => pair.sign(message).as_ref().into(),
+            Signer::Rsa(pair) => {
+                let mut signature = vec![0; pair.public().modulus_len()];
+                pair.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature).unwrap();
+                signature
+            }
+        }
+    }
+}
+
 /// A token as a login server may sign it.
-fn signed(header: Value, claims: &Value, key: &EncodingKey, algorithm: Algorithm) -> String {
+fn signed(header: Value, claims: &Value, key: &Signer) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let message = format!("{}.{}", part(&header), part(claims));
-    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), key, algorithm).unwrap();
+    let signature = URL_SAFE_NO_PAD.encode(key.sign(message.as_bytes()));
     format!("{message}.{signature}")
 }
 
 fn hs256(claims: &Value) -> String {
-    signed(json!({"alg": "HS256"}), claims, &EncodingKey::from_secret(SECRET), Algorithm::HS256)
+    signed(json!({"alg": "HS256"}), claims, &Signer::Secret(SECRET.into()))
 }
 
 fn later() -> u64 {
@@ -133,24 +163,36 @@ fn unsupported_algorithms_are_named() {
     assert_eq!(said, "the token's algorithm is \"none\"; use HS256, RS256, ES256 or EdDSA");
     assert_eq!(tokens().verify(&unsigned("RS256")), Err(TokenError::UnknownKey));
     let critical = json!({"alg": "HS256", "crit": ["b64"], "b64": false});
-    let key = EncodingKey::from_secret(SECRET);
-    let token = signed(critical, &claims, &key, Algorithm::HS256);
+    let token = signed(critical, &claims, &Signer::Secret(SECRET.into()));
     assert_eq!(tokens().verify(&token), Err(TokenError::Malformed));
 }
 
 /// A P-256, an Ed25519 and an RSA key pair that sign, and their public halves as a set has them.
-fn pairs() -> [(EncodingKey, Algorithm, Value); 3] {
-    let p256 = EncodingKey::from_ec_der(&unhex(include_str!("test_keys/p256.hex")));
-    let ed25519 = EncodingKey::from_ed_der(&unhex(include_str!("test_keys/ed25519.hex")));
-    let rsa = EncodingKey::from_rsa_der(&unhex(include_str!("test_keys/rsa.hex")));
-    [(p256, Algorithm::ES256), (ed25519, Algorithm::EdDSA), (rsa, Algorithm::RS256)].map(
-        |(key, algorithm)| {
-            let jwk = Jwk::from_encoding_key(&key, algorithm).unwrap();
-            let mut jwk = serde_json::to_value(jwk).unwrap();
-            jwk["kid"] = format!("{algorithm:?}").into();
-            (key, algorithm, jwk)
-        },
-    )
+fn pairs() -> [(Signer, Algorithm, Value); 3] {
+    let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let [p256, ed25519, rsa] = [
+        include_str!("test_keys/p256.hex"),
+        include_str!("test_keys/ed25519.hex"),
+        include_str!("test_keys/rsa.hex"),
+    ]
+    .map(unhex);
+    let random = SystemRandom::new();
+    let p256 = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &p256, &random).unwrap();
+    let ed25519 = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&ed25519).unwrap();
+    let rsa = RsaKeyPair::from_der(&rsa).unwrap();
+    let (x, y) = p256.public_key().as_ref()[1..].split_at(32);
+    let ec = json!({"kty": "EC", "crv": "P-256", "kid": "ES256", "x": text(x), "y": text(y)});
+    let x = text(ed25519.public_key().as_ref());
+    let okp = json!({"kty": "OKP", "crv": "Ed25519", "kid": "EdDSA", "x": x});
+    let public = ring::rsa::PublicKeyComponents::<Vec<u8>>::from(rsa.public());
+    // Some key sets write a zero before the number.
+    let n = text(&[&[0], &public.n[..]].concat());
+    let rsa_jwk = json!({"kty": "RSA", "kid": "RS256", "n": n, "e": text(&public.e)});
+    [
+        (Signer::P256(p256), Algorithm::ES256, ec),
+        (Signer::Ed25519(ed25519), Algorithm::EdDSA, okp),
+        (Signer::Rsa(rsa), Algorithm::RS256, rsa_jwk),
+    ]
 }
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -182,26 +224,24 @@ fn keys_of_a_set_are_chosen_by_their_name_and_fix_the_algorithm() {
     for (key, algorithm, jwk) in &pairs {
         let name = format!("{algorithm:?}");
         let header = json!({"alg": name, "kid": jwk["kid"]});
-        let token = signed(header, &claims, key, *algorithm);
+        let token = signed(header, &claims, key);
         assert_eq!(tokens.verify(&token).map(|login| login.subject), Ok("ada".into()), "{name}");
-        let nameless = signed(json!({"alg": name}), &claims, key, *algorithm);
+        let nameless = signed(json!({"alg": name}), &claims, key);
         assert!(tokens.verify(&nameless).is_ok(), "{name} without a kid");
         // Somebody who knows the public key cannot use it as an HMAC secret.
         for public in [&jwk["n"], &jwk["x"]].into_iter().filter_map(Value::as_str) {
             let bytes = URL_SAFE_NO_PAD.decode(public).unwrap();
             for secret in [&bytes, public.as_bytes(), jwk.to_string().as_bytes()] {
-                let secret = EncodingKey::from_secret(secret);
+                let secret = Signer::Secret(secret.into());
                 let header = json!({"alg": "HS256", "kid": jwk["kid"]});
-                let forged = signed(header, &claims, &secret, Algorithm::HS256);
+                let forged = signed(header, &claims, &secret);
                 assert_eq!(tokens.verify(&forged), Err(TokenError::UnknownKey), "{name}");
             }
         }
     }
     for (kid, secret) in [("new", &new), ("old", &old)] {
-        let key = EncodingKey::from_secret(secret);
-        let by = |kid: &str| {
-            signed(json!({"alg": "HS256", "kid": kid}), &claims, &key, Algorithm::HS256)
-        };
+        let key = Signer::Secret(secret.into());
+        let by = |kid: &str| signed(json!({"alg": "HS256", "kid": kid}), &claims, &key);
         assert!(tokens.verify(&by(kid)).is_ok());
         let other = if kid == "new" { "old" } else { "new" };
         assert_eq!(tokens.verify(&by(other)), Err(TokenError::Signature));

@@ -12,8 +12,9 @@ use purview::actor::player::{Login, Planes};
 use serde::{Deserialize, Serialize};
 
 use super::claims::VISITOR;
+use super::crypto::hmac;
 use super::keys::{Key, Secret};
-use super::{ClusterTokens, TokenError, decode, hmac, now_s, sign};
+use super::{ClusterTokens, TokenError, decode, now_s, sign};
 use crate::random::random_hex;
 
 const AUDIENCE: &str = "purview-visitor";
@@ -54,7 +55,8 @@ impl ClusterTokens {
     pub fn with_visitors(self) -> Result<ClusterTokens, TokenError> {
         let context = format!("{VISITORS}{}", self.cluster);
         let secret = self.secret.0.sign.as_ref().ok_or(TokenError::NoSecret)?;
-        let visitors = Some(Secret(Key::secret(None, &hmac(secret, &context)?)));
+        let visitors =
+            Some(Secret(Key::secret(None, &hmac(secret.as_bytes(), context.as_bytes()))));
         Ok(ClusterTokens { visitors, ..self })
     }
 
