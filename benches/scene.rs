@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use purview::scene::messages::{Effect, FrameBatch, Input, Order, Spawn};
-use purview::scene::region::RegionSnapshot;
+use purview::scene::messages::{Effect, FrameBatch, Input, LogicEvent, Order, Spawn};
+use purview::scene::region::{Commands, GameLogic, Known, RegionSnapshot};
+use purview::scene::workers::{Task, Workers};
 use purview::scene::{
     EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
     Visibility,
@@ -200,5 +201,55 @@ fn restored(scene: &Arc<Scene>, bytes: &[u8], epoch: Epoch) -> Region {
     Region::restore(scene.clone(), RegionId(0), epoch, snapshot, &mut fx).expect("it fits")
 }
 
-criterion_group!(benches, region, frames, wire, snapshots);
+/// Threads of the process that run tasks, started for each step.
+#[derive(Debug)]
+struct Threads(usize);
+
+impl Workers for Threads {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, tasks: Vec<Task<'_>>) {
+        std::thread::scope(|scope| tasks.into_iter().for_each(|task| drop(scope.spawn(task))));
+    }
+}
+
+/// Monsters that look for the nearest of the others within 40 m.
+struct Hungry;
+
+impl GameLogic for Hungry {
+    fn tick(&mut self, _: &Region, _: &[LogicEvent], _: &mut Commands) {}
+
+    fn kinds_of_each(&self) -> &[Kind] {
+        &[Kind::PLAYER]
+    }
+
+    fn each(&self, region: &Region, monster: Known<'_>, _: &mut Commands) {
+        let all = region.within(monster.plane, Kind::PLAYER, monster.pos, 4_000);
+        black_box(all.iter().map(|other| other.pos.dist2(monster.pos)).min());
+    }
+}
+
+/// A tick in which nobody moves, with rules for each of 10,000 entities: the tick without rules is a small part.
+fn each(c: &mut Criterion) {
+    let n = 10_000;
+    let mut group = c.benchmark_group("rules of each entity");
+    group.sample_size(10).measurement_time(Duration::from_secs(2));
+    group.throughput(Throughput::Elements(n as u64));
+    for threads in [1, 2, 4] {
+        let mut world = World::new(n, CIRCLE);
+        world.region.set_workers(Arc::new(Threads(threads)));
+        world.region.set_logic(Box::new(Hungry), Box::new(|| None));
+        group.bench_function(format!("{threads} threads"), |b| {
+            b.iter(|| {
+                world.fx.clear();
+                world.end_tick();
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, region, frames, wire, snapshots, each);
 criterion_main!(benches);
