@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use purview::scene::SceneSpec;
 use purview::scene::terrain::{Terrain, Tile};
 use purview_server::maps::{MapError, MapObject, MapSpec, load_with};
+use ruzstd::encoding::CompressionLevel;
 
 /// Files by their names.
 #[derive(Clone, Default)]
@@ -108,7 +109,7 @@ impl Packing {
                 encoder.write_all(bytes).unwrap();
                 encoder.finish().unwrap()
             }
-            Packing::Zstd => zstd::encode_all(bytes, 3).unwrap(),
+            Packing::Zstd => ruzstd::encoding::compress_to_vec(bytes, CompressionLevel::Fastest),
         }
     }
 

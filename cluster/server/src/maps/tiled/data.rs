@@ -5,6 +5,7 @@ use std::io::Read;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ruzstd::decoding::StreamingDecoder;
 
 use crate::maps::DataProblem;
 
@@ -88,11 +89,9 @@ pub(super) fn unpack(
 /// A decoder whose window, which the packed bytes choose, is no larger than what is unpacked, or
 /// than the 8 MiB that every decoder is meant to bear.
 fn zstd_decoder(packed: &[u8], wanted: u64) -> Result<impl Read, DataProblem> {
-    let unpack = |e: std::io::Error| DataProblem::Unpack(e.to_string());
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(unpack)?;
-    let log = (wanted * 4).next_power_of_two().ilog2().max(23);
-    decoder.window_log_max(log).map_err(unpack)?;
-    Ok(decoder)
+    let most = (wanted * 4).next_power_of_two().max(8 << 20);
+    StreamingDecoder::new_with_max_window_size(packed, most)
+        .map_err(|e| DataProblem::Unpack(e.to_string()))
 }
 
 /// Everything that comes, or one byte more than `wanted` tiles have.
@@ -101,4 +100,20 @@ fn all_of(unpacked: impl Read, wanted: u64) -> Result<Vec<u8>, DataProblem> {
     let read = unpacked.take(wanted * 4 + 1).read_to_end(&mut bytes);
     read.map_err(|e| DataProblem::Unpack(e.to_string()))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the program `zstd` 1.5 at level 19, as Tiled's library packs.
+    #[test]
+    fn what_zstandard_itself_has_packed_is_unpacked() {
+        let packed = "KLUv/WQAAPUAAEIDBYtSIiEREREPPwc3v5fbyevjdPEBAQCUvJSCAvhI57Y=";
+        let tiles: Vec<u32> = (0..64).map(|i| i * 7 % 13).collect();
+        assert_eq!(unpack(packed, Compression::Zstd, 64).unwrap(), tiles);
+        assert!(matches!(unpack(packed, Compression::Zstd, 63), Err(DataProblem::More { .. })));
+        let short = &packed[..packed.len() - 12];
+        assert!(matches!(unpack(short, Compression::Zstd, 64), Err(DataProblem::Unpack(_))));
+    }
 }
