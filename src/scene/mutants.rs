@@ -193,6 +193,10 @@ pub enum Mutant {
     RelationsUnlearned,
     /// A handoff forgets how far logic lets a player see.
     SightForgotten,
+    /// Commands are done whatever epoch they name.
+    TermsIgnored,
+    /// Of a row of commands those that can be done are done.
+    RowTorn,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -292,7 +296,7 @@ pub const MESSAGES: [Mutant; 6] = [
 pub const SESSIONS: [Mutant; 3] = [Mutant::EarlyRead, Mutant::LeavesAtOnce, Mutant::StayLost];
 
 /// Bugs that only a run with logic workers can show.
-pub const WORKERS: [Mutant; 9] = [
+pub const WORKERS: [Mutant; 11] = [
     Mutant::NumbersLost,
     Mutant::DurableEarly,
     Mutant::AnyLease,
@@ -302,6 +306,8 @@ pub const WORKERS: [Mutant; 9] = [
     Mutant::ActsForgotten,
     Mutant::ActsGivenUp,
     Mutant::ActsToldAgain,
+    Mutant::TermsIgnored,
+    Mutant::RowTorn,
 ];
 
 /// Every mutant that is a bug.

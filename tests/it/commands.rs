@@ -10,6 +10,7 @@ use purview::scene::messages::{
     LogicEvent, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Sought, Spawn,
     Speaker, Told,
 };
+use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
 use purview::scene::region::{Commands, Terms};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec};
@@ -160,6 +161,13 @@ fn what_names_an_epoch_is_done_as_its_entity_was_told_or_not_at_all_with_all_of_
     assert_eq!(told, want.collect::<Vec<_>>());
     let hp = |id| w.regions[home(&w, id)].known(id).unwrap().properties.read::<i64>(HP);
     assert_eq!((hp(near), hp(beyond)), (3, 6));
+}
+
+#[test]
+fn that_test_notices_bugs() {
+    let test = what_names_an_epoch_is_done_as_its_entity_was_told_or_not_at_all_with_all_of_its_row;
+    assert!(is_noticed_by(Mutant::TermsIgnored, test));
+    assert!(is_noticed_by(Mutant::RowTorn, test));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use purview_lab::sim::schedule::Schedule;
 
 /// Bugs that no run is known to find, most of which were found by one seed of thousands before the numbers of entities
 /// came from joins: a test beside the protocol notices each.
-const BY_TESTS: [(Mutant, &str); 13] = [
+const BY_TESTS: [(Mutant, &str); 15] = [
     (Mutant::NowhereLost, "tests/it/departing.rs"),
     (Mutant::AnyEpoch, "tests/it/failover.rs"),
     (Mutant::LateHandoff, "tests/it/failover.rs"),
@@ -30,6 +30,8 @@ const BY_TESTS: [(Mutant, &str); 13] = [
     (Mutant::HandedOnce, "tests/it/failover.rs"),
     (Mutant::KeptByOlder, "tests/it/failover.rs"),
     (Mutant::SightForgotten, "tests/it/sight.rs"),
+    (Mutant::TermsIgnored, "tests/it/commands.rs"),
+    (Mutant::RowTorn, "tests/it/commands.rs"),
 ];
 
 /// A bug of several processes and threads, in which no mutant can be set: without it
