@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use purview_lab::bench::balance::{BenchBalanceArgs, bench_balance};
+use purview_lab::bench::cluster::market::{BenchMarketArgs, bench_market};
 use purview_lab::bench::cluster::{BenchClusterArgs, bench_cluster};
 use purview_lab::bench::counting::{CountingWorkerArgs, counting_worker};
 use purview_lab::bench::interest::{BenchInterestArgs, bench_interest};
@@ -45,6 +46,8 @@ pub enum BenchCommand {
     Recovery(BenchRecoveryArgs),
     /// Compare policies of balancing on paper: who runs which region, and where regions are cut.
     Balance(BenchBalanceArgs),
+    /// Measure what balancing by load brings: groups wander across a map of four nodes, and back.
+    Market(BenchMarketArgs),
     /// A worker process of `purview-lab bench takeover`.
     #[command(hide = true)]
     CountingWorker(CountingWorkerArgs),
@@ -63,6 +66,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         BenchCommand::Takeover(args) => bench_takeover(args)?.show(json),
         BenchCommand::Recovery(args) => bench_recovery(args)?.show(json),
         BenchCommand::Balance(args) => bench_balance(args).show(json),
+        BenchCommand::Market(args) => bench_market(args)?.show(json),
         BenchCommand::CountingWorker(args) => counting_worker(args).map(|()| 0),
     }
 }

@@ -1,6 +1,7 @@
 //! `purview-lab bench cluster`: what players notice when regions migrate and when nodes shut down, crash, fall silent or
 //! are cut off, and the cost of more nodes. It runs a real cluster of processes.
 
+pub mod market;
 mod ordeal;
 mod walkers;
 

@@ -14,7 +14,7 @@ use purview_server::gateway::Tokens;
 
 const JOINING: usize = 32;
 
-const STEP: Duration = Duration::from_millis(100);
+pub const STEP: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, Copy)]
 pub struct WalkArea {
@@ -22,6 +22,15 @@ pub struct WalkArea {
     pub x: (i32, i32),
     /// The start from the north and the depth, centimetres.
     pub z: (i32, i32),
+}
+
+/// Where players are: player `i` of `n` after so many steps.
+pub type Places = Arc<dyn Fn((usize, usize), usize) -> Pos + Send + Sync>;
+
+impl From<WalkArea> for Places {
+    fn from(area: WalkArea) -> Places {
+        Arc::new(move |who, step| area.at(who, step))
+    }
 }
 
 impl WalkArea {
@@ -45,9 +54,8 @@ struct Log {
     fault: Option<String>,
 }
 
-#[derive(Debug)]
 struct Shared {
-    ground: Mutex<WalkArea>,
+    places: Mutex<Places>,
     border_cm: i32,
     walks: AtomicBool,
     step: AtomicUsize,
@@ -60,8 +68,8 @@ impl Shared {
     }
 
     fn place(&self, i: usize) -> Pos {
-        let ground = *self.ground.lock().unwrap_or_else(PoisonError::into_inner);
-        ground.at((i, self.logs.len()), self.step.load(Relaxed))
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        places((i, self.logs.len()), self.step.load(Relaxed))
     }
 }
 
@@ -72,10 +80,10 @@ impl Walkers {
         runtime: &Runtime,
         (url, tokens): (&str, &Tokens),
         n: usize,
-        ground: WalkArea,
+        places: impl Into<Places>,
     ) -> anyhow::Result<Walkers> {
         let shared = Arc::new(Shared {
-            ground: Mutex::new(ground),
+            places: Mutex::new(places.into()),
             border_cm: 25_600,
             walks: AtomicBool::new(true),
             step: AtomicUsize::new(0),
@@ -126,8 +134,13 @@ impl Walkers {
         self.0.logs.len()
     }
 
-    pub fn go(&self, ground: WalkArea) {
-        *self.0.ground.lock().unwrap_or_else(PoisonError::into_inner) = ground;
+    pub fn go(&self, area: WalkArea) {
+        *self.0.places.lock().unwrap_or_else(PoisonError::into_inner) = area.into();
+    }
+
+    /// Lets all walk from their first step on again.
+    pub fn restart(&self) {
+        self.0.step.store(0, Relaxed);
     }
 
     /// Stops all clients and waits until every input is acknowledged. Returns how many clients lack an

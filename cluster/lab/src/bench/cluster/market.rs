@@ -1,0 +1,311 @@
+//! `purview-lab bench market`: eight groups of players wander across a map of four nodes, first as the regions are shared
+//! out by number, then balanced by load, in one cluster of processes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use purview::scene::Pos;
+use purview_server::admin::balance::PauseOrder;
+use purview_server::config::Config;
+use purview_server::http;
+use purview_server::node::ClusterSurvey;
+use serde::Serialize;
+use tokio::runtime::Runtime;
+
+use super::walkers::{Places, STEP, Walkers};
+use super::{Pauses, Shown, one_thread, start};
+use crate::rng::Rng;
+use crate::testbed::local_cluster::{LocalCluster, Parts};
+use crate::usage::threads_cpu_s;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview-lab bench market\n  \
+    purview-lab bench market --players 1000 --capacity 2\n\n\
+    Starts an etcd, a PostgreSQL, four nodes and a gateway as separate processes, and clients, which wander across \
+    the map and back: on the way there nothing is balanced, on the way back everything. Takes ten minutes.\n\n\
+    Exit codes: 0 done, 1 failed, or a client was disconnected, or a region went back to a node within three \
+    minutes, 2 invalid command line.")]
+pub struct BenchMarketArgs {
+    /// The number of players.
+    #[arg(long, default_value_t = 500)]
+    pub players: usize,
+    /// What each node can do (`cluster.capacity`): so little that the players are a load.
+    #[arg(long, default_value_t = 1)]
+    pub capacity: u32,
+}
+
+const NODES: u16 = 4;
+
+/// The side of the map, centimetres.
+const SIDE_CM: f64 = 102_400.0;
+
+/// How long the players take across the map, and stand before and after it.
+const WAY: Duration = Duration::from_secs(180);
+const STAND: Duration = Duration::from_secs(40);
+const PHASE: Duration = WAY.saturating_add(STAND).saturating_add(STAND);
+
+/// The time over which a node's CPU time is compared with that of others.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// A region that leaves a node does not go back to it within this time.
+const TABU: Duration = Duration::from_secs(180);
+
+/// Where a player is so long after the start: nine of ten in eight groups round a middle, which goes from the north-west
+/// to the south-east in the first phase, and back in the second.
+fn place(i: usize, since: Duration) -> Pos {
+    let mut rng = Rng::new(i as u64);
+    let home = [rng.unit() * SIDE_CM, rng.unit() * SIDE_CM];
+    let off = [rng.normal(), rng.normal()];
+    let at = if i % 10 == 9 {
+        home
+    } else {
+        let of_phase = |t: f64| ((t - STAND.as_secs_f64()) / WAY.as_secs_f64()).clamp(0.0, 1.0);
+        let (t, phase) = (since.as_secs_f64(), PHASE.as_secs_f64());
+        let along = if t < phase { of_phase(t) } else { 1.0 - of_phase(t - phase) };
+        let middle = SIDE_CM * (0.27 + 0.46 * along);
+        let angle = (i % 8) as f64 * std::f64::consts::FRAC_PI_4;
+        let round = [angle.cos(), angle.sin()].map(|v| middle + SIDE_CM * 0.17 * v);
+        [0, 1].map(|axis| round[axis] + SIDE_CM * 0.05 * off[axis])
+    };
+    // Everybody goes to and fro a little, so that there is something to tell.
+    let sway = 150.0 * (since.as_secs_f64() * 1.5 + i as f64).sin();
+    let [x, z] = [at[0] + sway, at[1]].map(|v| v.clamp(0.0, SIDE_CM - 1.0) as i32);
+    Pos::ground(x, z)
+}
+
+fn config(capacity: u32) -> anyhow::Result<Config> {
+    Ok(Config::parse(&format!(
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
+         [cluster]\ncheckpoint = \"1s\"\nbalance = \"on\"\ncapacity = {capacity}\n\
+         [[scene]]\nteleports = \"clients\"\nname = \"field\"\nwidth = \"1024m\"\ndepth = \"1024m\"\n\
+         land = \"64m\"\nregion = [4, 4]\npatch = \"32m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n"
+    ))?)
+}
+
+/// What was measured under one policy.
+#[derive(Debug, Clone, Serialize)]
+struct Phase {
+    /// Shares of a core, percent: of the busiest node, the mean of windows; of a node in the mean; of all processes.
+    busiest: f64,
+    mean: f64,
+    /// How often a region changed its node, or the layout changed.
+    moves: usize,
+    /// The most of these within a minute.
+    most_in_a_minute: usize,
+    /// How often a region came back to a node that it had left within three minutes.
+    returns: usize,
+    /// The longest time without a frame of each client.
+    pauses: Pauses,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct MarketBench {
+    players: usize,
+    counts: Phase,
+    balanced: Phase,
+    disconnected: usize,
+    first_fault: Option<String>,
+}
+
+impl Shown for MarketBench {
+    fn is_valid(&self) -> bool {
+        self.disconnected + self.balanced.returns == 0
+    }
+}
+
+impl fmt::Display for MarketBench {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "| regions shared out | busiest node, % of a core | all nodes | moves | most in a minute | returns \
+             | pause p50 ms | p99 | longest |\n|{}",
+            "---|".repeat(9)
+        )?;
+        for (what, phase) in [("by number", &self.counts), ("by load", &self.balanced)] {
+            let Phase { busiest, mean, moves, most_in_a_minute, returns, pauses } = phase;
+            let (all, Pauses { p50_ms, p99_ms, max_ms, .. }) = (mean * f64::from(NODES), pauses);
+            writeln!(
+                f,
+                "| {what} | {busiest:.2} | {all:.2} | {moves} | {most_in_a_minute} | {returns} \
+                 | {p50_ms:.0} | {p99_ms:.0} | {max_ms:.0} |"
+            )?;
+        }
+        let [busiest, all] = [|p: &Phase| p.busiest, |p: &Phase| p.mean]
+            .map(|of| of(&self.balanced) / of(&self.counts));
+        writeln!(f, "\nby load: busiest node {busiest:.2} x, all nodes {all:.2} x of by number")?;
+        writeln!(f, "{} players: {} disconnected", self.players, self.disconnected)?;
+        self.first_fault.iter().try_for_each(|fault| writeln!(f, "first: {fault}"))
+    }
+}
+
+struct Market<'a> {
+    runtime: &'a Runtime,
+    cluster: LocalCluster,
+    walkers: Walkers,
+    console: String,
+}
+
+pub fn bench_market(args: &BenchMarketArgs) -> anyhow::Result<MarketBench> {
+    let runtime = one_thread()?;
+    let cluster = start(Parts { nodes: NODES, gateways: 1 }, &config(args.capacity)?)?;
+    let console = cluster.gateways()[0].ready().and_then(|ready| ready.console);
+    let console = format!("http://{}", console.context("the gateway has no console")?);
+    pause_balancing(&runtime, &console, Duration::from_secs(3_600))?;
+    let places: Places = Arc::new(|(i, _), step| place(i, STEP * step as u32));
+    let url = cluster.url(0)?;
+    let walkers = Walkers::start(&runtime, (&url, cluster.tokens()), args.players, places)?;
+    let market = Market { runtime: &runtime, cluster, walkers, console };
+    market.walkers.restart();
+    let begin = Instant::now();
+    let counts = market.phase("by number", begin + PHASE)?;
+    pause_balancing(&runtime, &market.console, Duration::ZERO)?;
+    let balanced = market.phase("by load", begin + PHASE * 2)?;
+    let (disconnected, first_fault) = market.walkers.faults();
+    let players = market.walkers.count();
+    Ok(MarketBench { players, counts, balanced, disconnected, first_fault })
+}
+
+fn pause_balancing(runtime: &Runtime, console: &str, time: Duration) -> anyhow::Result<()> {
+    let body = serde_json::to_vec(&PauseOrder { for_ms: time.as_millis() as u64 })?.into();
+    let token = purview_server::admin::token_at(console);
+    let post = http::post_as(console, "/api/balance/pause", body, token.as_deref());
+    let answer = runtime.block_on(post)?;
+    ensure!(answer.status == 202, "pause: {}", String::from_utf8_lossy(&answer.body));
+    Ok(())
+}
+
+/// A region that has another node.
+#[derive(Debug, Clone)]
+struct Moved {
+    at: Instant,
+    region: u32,
+    from: Option<String>,
+    to: String,
+}
+
+impl Market<'_> {
+    fn owners(&self) -> anyhow::Result<BTreeMap<u32, String>> {
+        let answer = self.runtime.block_on(http::get(&self.console, "/api/cluster"))?;
+        let survey: ClusterSurvey = serde_json::from_slice(&answer.body)?;
+        Ok(survey.regions.into_iter().map(|r| (r.region, r.node)).collect())
+    }
+
+    fn cpu_s(&self) -> Vec<f64> {
+        self.cluster.nodes().iter().map(|node| threads_cpu_s(node.pid())).collect()
+    }
+
+    /// Measures until then, from when the players begin to walk.
+    fn phase(&self, name: &str, end: Instant) -> anyhow::Result<Phase> {
+        let mut owners = self.owners()?;
+        let (mut moves, mut windows) = (Vec::new(), Vec::new());
+        let mut window: Option<(Instant, Vec<f64>)> = None;
+        let walk = end.checked_sub(PHASE - STAND).context("the clock is too young")?;
+        while Instant::now() < end {
+            std::thread::sleep(Duration::from_secs(1));
+            let (at, now) = (Instant::now(), self.owners()?);
+            for (region, to) in &now {
+                let from = owners.get(region);
+                if from != Some(to) {
+                    let (region, from, to) = (*region, from.cloned(), to.clone());
+                    moves.push(Moved { at, region, from, to });
+                }
+            }
+            owners = now;
+            if at < walk {
+                continue;
+            }
+            match &window {
+                Some((since, _)) if at - *since < WINDOW => {}
+                Some((since, before)) => {
+                    let cpu = self.cpu_s();
+                    let spent = cpu.iter().zip(before).map(|(now, then)| now - then);
+                    let share = |spent: f64| 100.0 * spent / (at - *since).as_secs_f64();
+                    windows.push(spent.map(share).collect::<Vec<f64>>());
+                    window = Some((at, cpu));
+                }
+                None => {
+                    self.walkers.forget();
+                    eprintln!("bench: {name}: the players walk");
+                    window = Some((at, self.cpu_s()));
+                }
+            }
+        }
+        ensure!(!windows.is_empty(), "the machine had no time to measure");
+        let pauses = self.walkers.longest(walk, end);
+        Ok(Phase::of(&windows, &moves, pauses))
+    }
+}
+
+impl Phase {
+    fn of(windows: &[Vec<f64>], moves: &[Moved], pauses: Vec<Duration>) -> Phase {
+        let of_windows = |of: fn(&Vec<f64>) -> f64| {
+            windows.iter().map(of).sum::<f64>() / windows.len().max(1) as f64
+        };
+        let within = |a: &Moved, b: &Moved, time: Duration| b.at >= a.at && b.at - a.at <= time;
+        let minute = Duration::from_secs(60);
+        let from = |a: &Moved| moves.iter().filter(|b| within(a, b, minute)).count();
+        let returns = |a: &&Moved| {
+            let left = |b: &Moved| b.region == a.region && b.from.as_ref() == Some(&a.to);
+            moves.iter().any(|b| left(b) && within(b, a, TABU))
+        };
+        let pauses = pauses.into_iter().map(|pause| pause.saturating_sub(STEP)).collect();
+        Phase {
+            busiest: of_windows(|nodes| nodes.iter().copied().fold(0.0, f64::max)),
+            mean: of_windows(|nodes| nodes.iter().sum::<f64>() / nodes.len() as f64),
+            moves: moves.len(),
+            most_in_a_minute: moves.iter().map(from).max().unwrap_or(0),
+            returns: moves.iter().filter(returns).count(),
+            pauses: Pauses::of("a phase", moves.len(), pauses),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_market_wanders_to_the_other_corner_and_back() {
+        let middle = |since: Duration| {
+            let all: Vec<Pos> = (0..720).map(|i| place(i, since)).collect();
+            let mean =
+                |of: fn(&Pos) -> i32| all.iter().map(|p| i64::from(of(p))).sum::<i64>() / 720;
+            (mean(|p| p.x), mean(|p| p.z))
+        };
+        let [before, far, after] = [Duration::ZERO, PHASE, PHASE * 2].map(middle);
+        assert!(before.0 < 40_000 && before.1 < 40_000, "{before:?}");
+        assert!(far.0 > 65_000 && far.1 > 65_000, "{far:?}");
+        assert!((after.0 - before.0).abs() < 1_000, "{after:?}");
+        let slow = (0..2_000).all(|step| {
+            let [a, b] = [step, step + 1].map(|step| place(3, STEP * step));
+            a.dist2(b) < 200 * 200
+        });
+        assert!(slow, "below 20 m/s");
+        assert_eq!(config(1).unwrap().build_scenes().unwrap()[0].map.regions.len(), 16);
+    }
+
+    #[test]
+    fn moves_and_returns_are_counted() {
+        let zero = Instant::now();
+        let moved = |s: u64, region: u32, from: &str, to: &str| Moved {
+            at: zero + Duration::from_secs(s),
+            region,
+            from: Some(from.into()),
+            to: to.into(),
+        };
+        let moves = [
+            moved(0, 1, "a", "b"),
+            moved(20, 2, "a", "b"),
+            moved(90, 1, "b", "a"),
+            moved(290, 1, "a", "b"),
+        ];
+        let phase = Phase::of(&[vec![4.0, 2.0], vec![1.0, 3.0]], &moves, Vec::new());
+        assert_eq!((phase.moves, phase.most_in_a_minute, phase.returns), (4, 2, 1));
+        assert_eq!((phase.busiest, phase.mean), (3.5, 2.5));
+    }
+}
