@@ -9,6 +9,7 @@ mod deaths;
 mod hunt;
 mod instances;
 mod leases;
+mod player;
 mod refusals;
 mod slow_link;
 pub mod support;

@@ -10,7 +10,8 @@ use purview_server::logic::proto::{self, Reason, command::Command as Wanted};
 use purview_server::process::Background;
 use serde_json::json;
 
-use super::support::{CONFIG, MONSTER, PATIENCE, Player, Worker, runtime, with_worker};
+use super::player::Player;
+use super::support::{CONFIG, MONSTER, PATIENCE, Worker, runtime, with_worker};
 
 /// The claims of an entity that is told.
 fn claims(worker: &Worker, id: u64) -> BTreeMap<String, serde_json::Value> {

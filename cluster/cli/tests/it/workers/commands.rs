@@ -2,7 +2,8 @@
 
 use purview_server::logic::proto::{self, Reason, command};
 
-use super::support::{HP, Happened, MONSTER, Player, act, place, set, with_worker};
+use super::player::Player;
+use super::support::{HP, Happened, MONSTER, act, place, set, with_worker};
 
 #[test]
 fn a_worker_creates_commands_and_removes_an_entity_and_players_see_it() {

@@ -1,6 +1,7 @@
 //! Nodes of a real cluster (etcd, PostgreSQL, three nodes and a gateway, each a process) die, fall silent and leave
 //! under a worker that commands entities in all their regions.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -103,13 +104,16 @@ impl Trial {
     /// Does something to the node that has a region, while all entities count, and waits until all its regions go on
     /// elsewhere. How many commands were undone; none of them was durable.
     async fn endure(&mut self, region: u32, fault: fn(&Member)) -> usize {
-        let end = self.worker.ticks + 15 * u64::from(REGIONS);
-        self.count_until(|w| w.ticks >= end).await;
         let name = self.owner(region);
         let all = survey(&self.cluster.gateways()[0]).regions;
         let hit: Vec<u32> = all.iter().filter(|r| r.node == name).map(|r| r.region).collect();
         let epochs: BTreeMap<u32, u64> =
             hit.iter().map(|region| (*region, self.worker.leases[region].epoch)).collect();
+        // The fault comes a while after a checkpoint, when commands are at risk that no other is about to save.
+        let last = Cell::new(0);
+        self.count_until(|w| w.at_risk(region) < last.replace(w.at_risk(region))).await;
+        let saved = self.worker.at_risk(region);
+        self.count_until(|w| w.at_risk(region) >= saved + 2).await;
         self.worker.undone.clear();
         let (before, durable) = (self.worker.counted.clone(), self.worker.durable.clone());
         fault(self.node(&name));

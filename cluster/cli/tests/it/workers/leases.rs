@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::support::{HP, Happened, Player, Worker, set, with_worker};
+use super::player::Player;
+use super::support::{HP, Happened, Worker, set, with_worker};
 
 /// Serves several workers until something holds of them.
 async fn until(workers: &mut [&mut Worker], holds: impl Fn(&[&mut Worker]) -> bool) {

@@ -2,9 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purview::scene::{EntityId, Pos};
-use purview::wire::ErrorCode;
-use purview_client::{Client, Event, Receiver, Sender, View, join_at};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::{Address, ClientError};
@@ -430,67 +427,23 @@ impl Worker {
         }
     }
 
+    /// The commands in answers to a region that are not known to be durable.
+    fn open(&self, region: u32) -> impl Iterator<Item = u64> {
+        self.answered.get(&region).into_iter().flatten().flat_map(|a| &a.commands).map(|(n, _)| *n)
+    }
+
     /// Whether all that was given for a region is known to have counted.
     pub fn is_idle(&self, region: u32) -> bool {
-        let answered = self.answered.get(&region).into_iter().flatten();
-        let mut numbers = answered.flat_map(|answer| &answer.commands);
-        !self.queued.contains_key(&region) && numbers.all(|(n, _)| self.counted.contains(n))
+        !self.queued.contains_key(&region) && self.open(region).all(|n| self.counted.contains(&n))
+    }
+
+    /// How many commands for a region have counted and are not durable.
+    pub fn at_risk(&self, region: u32) -> usize {
+        self.open(region).filter(|n| self.counted.contains(n)).count()
     }
 
     /// Whether an entity lives in a region of the worker.
     pub fn has(&self, entity: u64) -> bool {
         self.homes.contains_key(&entity)
-    }
-}
-
-/// A player with a client.
-pub struct Player {
-    pub id: EntityId,
-    pub sender: Sender,
-    receiver: Receiver,
-    pub view: View,
-    pub frames: u64,
-    pub refused: Vec<ErrorCode>,
-}
-
-impl Player {
-    pub async fn join(reach: &Reach, x: i32, z: i32) -> Player {
-        let token = Tokens::dev().mint(&format!("p{x}-{z}"), Some(PATIENCE)).expect("a token");
-        Player::join_by(reach, &token, x, z).await
-    }
-
-    /// Joins with a token.
-    pub async fn join_by(reach: &Reach, token: &str, x: i32, z: i32) -> Player {
-        let url = reach.url().expect("the server has a listener for clients");
-        let mut client = Client::connect(&url, token).await.expect("a session");
-        let joined = client.join(join_at("wood", Pos::ground(x, z))).await.expect("a player");
-        let (view, id) = (View::of(&joined), joined.id);
-        let (sender, receiver) = client.split();
-        Player { id, sender, receiver, view, frames: 0, refused: Vec::new() }
-    }
-
-    pub async fn act(&mut self, payload: &[u8]) {
-        self.sender.act(payload.to_vec()).await.expect("the session goes on");
-    }
-
-    /// Receives frames until something holds.
-    pub async fn until(&mut self, holds: impl Fn(&Player) -> bool) {
-        let all = async {
-            while !holds(self) {
-                if let Event::Frame(frame) = self.receiver.next().await.expect("a frame") {
-                    self.view.apply(&frame).expect("a frame that fits");
-                    self.frames += 1;
-                    self.refused.extend(frame.refused.iter().map(|refused| refused.code));
-                }
-            }
-        };
-        timeout(PATIENCE, all).await.expect("it holds at last");
-    }
-
-    /// A property of an entity that it sees, as a small number.
-    pub fn property(&self, entity: u64, id: u32) -> Option<u8> {
-        let seen = self.view.get(EntityId(entity))?;
-        let id = purview::scene::properties::PropertyId(id as u8);
-        seen.properties.get(&id)?.bytes().first().copied()
     }
 }
