@@ -1,16 +1,21 @@
-//! Movement: cost of a move command and of a tick on the server.
+//! Movement: cost of a move command and of a tick on the server, and of a region's tick where bodies block the way.
 //!
 //! `cargo bench --bench movement`
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use purview::scene::messages::{Asker, Command, CommandId, Effect, Input, Motion, Spawn};
 use purview::scene::movement::{
     ClientMs, Footing, Go, Move, MoveCommand, Mover, Path, Rules, ServerMs, Step, Steps, Tile,
     Tiles, Vector,
 };
-use purview::scene::{Plane, Pos, Rect, Seq};
+use purview::scene::spec::{KindSpec, MoveSpec, Moves};
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, Rect, Region, RegionId, Scene, SceneId, SceneSpec, Seq, Tick,
+};
 
 /// Tiles along each side of the map.
 const SIDE: i32 = 2_048;
@@ -138,5 +143,94 @@ fn movement(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, movement);
+const NPC: Kind = Kind(1);
+const BODY: Kind = Kind(2);
+const BODIES: usize = 4_096;
+/// Entities of a kind in a row.
+const ROW: usize = 64;
+/// Ticks between two commands to a walker.
+const TURN_TICKS: u64 = 5;
+
+/// A region in which NPCs walk among bodies, of which one in eight walks.
+struct Field {
+    region: Region,
+    walkers: Vec<EntityId>,
+    tick: u64,
+    fx: Vec<Effect>,
+}
+
+impl Field {
+    /// `tiles` along each side of a body; 0: there are none.
+    fn new(tiles: i32) -> Field {
+        let size_cm = Some([tiles.max(1) * TILE_CM; 2]);
+        let body = KindSpec { blocks: true, size_cm, ..KindSpec::new("body", 0) };
+        let kinds = vec![KindSpec::new("player", 0), KindSpec::new("npc", 0), body];
+        let moves = MoveSpec { mode: Moves::Judged, tile_cm: TILE_CM, ..MoveSpec::default() };
+        let (region_lands_x, region_lands_z) = (4, 4);
+        let spec =
+            SceneSpec { kinds, moves, region_lands_x, region_lands_z, ..SceneSpec::default() };
+        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene");
+        let region = Region::new(Arc::new(scene), RegionId(0)).expect("a region");
+        let mut field = Field { region, walkers: Vec::new(), tick: 0, fx: Vec::new() };
+        let bodies = if tiles == 0 { 0 } else { BODIES };
+        for n in 0..WALKERS {
+            field.put(NPC, n, 2);
+        }
+        for n in 0..bodies {
+            field.put(BODY, n, 0);
+        }
+        (0..2 * TURN_TICKS).for_each(|_| field.step());
+        field
+    }
+
+    /// Puts the entity with this number of its kind on a grid of every fourth tile, so many tiles further.
+    fn put(&mut self, kind: Kind, number: usize, further: i32) {
+        let along = |n: usize| 4 * (2 + n as i32) + further;
+        let tile = Tile { x: along(number % ROW), z: along(number / ROW) };
+        let id = EntityId(u64::from(kind.0) << 32 | (number as u64 + 1));
+        let spawn = Spawn::new(id, kind, tile.middle(TILE_CM, 0));
+        self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
+        if kind == NPC || number % 8 == 0 {
+            self.walkers.push(id);
+        }
+    }
+
+    /// A tick, before which a fifth of the walkers turn.
+    fn step(&mut self) {
+        let call = CommandId { from: Asker::Process(0), number: 0 };
+        let turn = (self.tick % TURN_TICKS) as usize;
+        for (n, id) in self.walkers.iter().enumerate().skip(turn).step_by(TURN_TICKS as usize) {
+            // Back and forth, each in its own direction.
+            let sign = if self.tick / TURN_TICKS % 2 == 0 { 1 } else { -1 };
+            let (dx, dz) = (sign * (n as i32 % 7 - 3), sign * (n as i32 % 3 + 1));
+            let walk = Vector::heading(Pos::ground(0, 0), dx, dz, SPEED);
+            let walk = Vector { lasts_ms: Some(600), ..walk };
+            let motion = Command::Motion(*id, Motion::Walk(walk.into()));
+            self.region.handle(Input::command(call, motion), &mut self.fx);
+        }
+        self.tick += 1;
+        self.region.tick(Tick(self.tick), &mut self.fx);
+        self.fx.clear();
+    }
+}
+
+fn walk_among_blockers(c: &mut Criterion) {
+    let mut group = c.benchmark_group("walk among blockers");
+    group
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1_500))
+        .throughput(Throughput::Elements(WALKERS as u64));
+    for (tiles, name) in [
+        (0, "a tick without bodies"),
+        (1, "a tick among bodies of one tile"),
+        (2, "a tick among bodies of four tiles"),
+    ] {
+        let mut field = Field::new(tiles);
+        group.bench_function(name, |b| b.iter(|| field.step()));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, movement, walk_among_blockers);
 criterion_main!(benches);

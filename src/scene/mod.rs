@@ -3,6 +3,7 @@
 pub mod account;
 pub mod contents;
 pub mod facing;
+mod footprint;
 pub mod geo;
 pub mod ids;
 pub mod index;
@@ -32,6 +33,7 @@ pub mod workers;
 
 pub use account::Account;
 pub use facing::Facing;
+pub use footprint::{Footprint, MAX_FOOTPRINT_TILES};
 pub use geo::{Pos, Rect};
 pub(crate) use ids::COUNT_BITS;
 pub use ids::{
@@ -43,4 +45,4 @@ pub use range::{Heights, RangeSet, ViewCap, ViewLimits, Visibility};
 pub use region::Region;
 pub use spec::{Scene, SceneSpec};
 pub use stamp::TickStamp;
-pub use tile::Tile;
+pub use tile::{Tile, TileRect};

@@ -4,6 +4,7 @@
 //! every rule and names, for each broken one, the key, its value and a legal value. No other code
 //! may build a [`Scene`], so the rest of the crate relies on the rules.
 
+mod bodies;
 mod bonds;
 mod check;
 mod contents;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use self::bodies::check_bodies;
 pub use self::bonds::{ALLY, BondSpec, ENEMY, FIGHT};
 use self::check::{
     MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views,
@@ -52,7 +54,7 @@ use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
 use super::spec_error::err;
 use super::terrain::Terrain;
-use super::{Heights, Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
+use super::{Footprint, Heights, Kind, PatchRule, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// The default of [`SceneSpec::patch_margin_cm`], centimetres. Two margins are a little more than a
 /// walker goes in the two seconds within which an entry that returns counts as flicker.
@@ -96,9 +98,11 @@ pub struct KindSpec {
     /// The radii at which players come to see such an entity, and see it no more, centimetres, whatever the
     /// scene's visibility; `None`: the scene's. Not of players.
     pub circle_cm: Option<(i32, i32)>,
-    /// Whether such an entity occupies the tile on which it stands, so that nobody else enters it. Only where moves are
-    /// judged.
+    /// Whether such an entity occupies the tiles of its body, so that no other enters them. Only where moves are judged.
     pub blocks: bool,
+    /// The sides of its body along x and z, centimetres; `None`: it occupies the tile on which it stands. Only of kinds
+    /// that block; at most [`MAX_FOOTPRINT_TILES`](crate::scene::MAX_FOOTPRINT_TILES) tiles.
+    pub size_cm: Option<[i32; 2]>,
 }
 
 impl KindSpec {
@@ -106,7 +110,8 @@ impl KindSpec {
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
         let (name, properties) = (name.into(), Vec::new());
         let (speed_cm_s, watch, sights, circle_cm, blocks) = Default::default();
-        KindSpec { name, layer, speed_cm_s, properties, watch, sights, circle_cm, blocks }
+        let size_cm = None;
+        KindSpec { name, layer, speed_cm_s, properties, watch, sights, circle_cm, blocks, size_cm }
     }
 }
 
@@ -374,6 +379,7 @@ impl Scene {
         check_pace(&spec, &mut errors);
         check_pool(&spec, &mut errors);
         check_moves(&spec, tick_ms, &mut errors);
+        check_bodies(&spec, &mut errors);
         let schemas: Arc<[Schema]> =
             spec.kinds.iter().map(|kind| Schema::of(&kind.properties)).collect();
         check_contents(&spec, &schemas, &mut errors);
@@ -464,9 +470,10 @@ impl Scene {
         self.schemas.get(usize::from(kind.0))
     }
 
-    /// Whether entities of a kind occupy the tile on which they stand; not, if the scene has no such kind.
-    pub fn blocks(&self, kind: Kind) -> bool {
-        self.spec.kinds.get(usize::from(kind.0)).is_some_and(|kind| kind.blocks)
+    /// What the body of an entity of a kind occupies; `None` if the kind does not block, or the scene has no such kind.
+    pub fn footprint(&self, kind: Kind) -> Option<Footprint> {
+        let kind = self.spec.kinds.get(usize::from(kind.0)).filter(|kind| kind.blocks)?;
+        Some(Footprint::new(kind.size_cm.unwrap_or_default(), self.tile_cm()))
     }
 
     /// Top speed of a kind, centimetres per second; 0 if the scene has no such kind.

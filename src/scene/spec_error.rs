@@ -29,6 +29,11 @@ pub(in crate::scene) fn m(cm: i32) -> String {
     }
 }
 
+/// Two sides in metres, for messages.
+pub(in crate::scene) fn sides([x, z]: [i32; 2]) -> String {
+    if x == z { m(x) } else { format!("{} x {}", m(x), m(z)) }
+}
+
 /// Adds a broken rule to the list.
 pub(in crate::scene) fn err(
     errors: &mut Vec<SpecError>,

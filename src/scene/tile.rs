@@ -45,3 +45,34 @@ impl Tile {
         Tile { x: self.x.saturating_add(dx), z: self.z.saturating_add(dz) }
     }
 }
+
+/// A rectangle of tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileRect {
+    /// The tile in the north-west corner.
+    pub first: Tile,
+    /// The tile in the south-east corner, also of the rectangle.
+    pub last: Tile,
+}
+
+impl TileRect {
+    /// Whether a tile is one of the rectangle.
+    #[inline]
+    pub fn contains(&self, tile: Tile) -> bool {
+        let TileRect { first, last } = self;
+        (first.x..=last.x).contains(&tile.x) && (first.z..=last.z).contains(&tile.z)
+    }
+
+    /// All tiles, row by row.
+    pub fn tiles(self) -> impl Iterator<Item = Tile> {
+        let TileRect { first, last } = self;
+        (first.z..=last.z).flat_map(move |z| (first.x..=last.x).map(move |x| Tile { x, z }))
+    }
+
+    /// The tile of the rectangle that is nearest to another along each axis.
+    #[inline]
+    pub fn nearest(&self, to: Tile) -> Tile {
+        let TileRect { first, last } = self;
+        Tile { x: to.x.clamp(first.x, last.x), z: to.z.clamp(first.z, last.z) }
+    }
+}

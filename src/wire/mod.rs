@@ -13,7 +13,7 @@ pub mod peer;
 
 pub use client::codes::{CloseCode, ErrorCode};
 pub use client::frame::{EncodedBatch, Entered, Frame, Moved};
-pub use client::movement::{EntityTrajectory, Form, Going, MoveRules, OwnMove};
+pub use client::movement::{Blocker, EntityTrajectory, Form, Going, MoveRules, OwnMove};
 pub use client::properties::{ChangedProperty, EnteredProperty, FirstProperty, Turned};
 pub use client::told::Message;
 pub use client::trajectories::{NextTrajectory, TrajectoryUpdate};

@@ -1,5 +1,7 @@
 //! Entities that occupy tiles: nobody else enters these, on either side of a border, however the entity has come there.
 
+mod bodies;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::corrections::{self, Play};
@@ -11,17 +13,24 @@ use purview::scene::movement::{Go, Move, Path, Reason, Vector};
 use purview::scene::spec::{KindSpec, Moves};
 use purview::scene::terrain::{Draft, Tile};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, SessionId,
+    EntityId, Footprint, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec,
+    SessionId, TileRect,
 };
 
 const PLANE: Plane = Plane(0);
 const NPC: Kind = Kind(1);
 const WALL: Kind = Kind(2);
+const GIANT: Kind = Kind(3);
+const OGRE: Kind = Kind(4);
 
-/// Two regions of 64 m side by side, with tiles of 1 m. Walls occupy tiles, players and NPCs do not.
+/// Two regions of 64 m side by side, with tiles of 1 m. Walls occupy a tile, giants 6 x 3 of them, and ogres 2 x 2 or
+/// 3 x 2; players and NPCs do not.
 fn spec() -> SceneSpec {
     let mut spec = corrections::spec(Moves::Judged);
-    spec.kinds.push(KindSpec { blocks: true, ..KindSpec::new("wall", 0) });
+    for (name, size_cm) in [("wall", None), ("giant", Some([600, 300])), ("ogre", Some([250, 200]))]
+    {
+        spec.kinds.push(KindSpec { blocks: true, size_cm, ..KindSpec::new(name, 0) });
+    }
     spec
 }
 
@@ -31,6 +40,12 @@ fn at(x: i32, z: i32) -> Pos {
 
 fn tile(pos: Pos) -> Tile {
     Tile::of(pos, 100)
+}
+
+/// The tiles that an entity of a kind occupies.
+fn body(kind: Kind, pos: Pos) -> TileRect {
+    let size_cm = spec().kinds[usize::from(kind.0)].size_cm;
+    Footprint::new(size_cm.unwrap_or([100; 2]), 100).at(pos)
 }
 
 fn straight(start: Pos, vx_mm_s: i32, vz_mm_s: i32, lasts_ms: Option<u32>) -> Move {
@@ -233,13 +248,16 @@ fn walls_stand_after_the_death_of_their_region_and_of_the_neighbour() {
     }
 }
 
-/// The end of a walk as the definition has it: millisecond by millisecond, until the next tile is occupied.
-fn end_of(walk: &Move, lasts_ms: u32, walls: &BTreeSet<(i32, i32)>) -> Pos {
-    let is_free = |x, z| !walls.contains(&(x, z));
+/// The end of a walk as the definition has it: millisecond by millisecond, until a body stops the next step.
+fn end_of(walk: &Move, lasts_ms: u32, bodies: &[TileRect]) -> Pos {
     let mut here = walk.start();
     for ms in 1..=lasts_ms {
         let next = walk.position(ms);
         let (from, to) = (tile(here), tile(next));
+        let is_free = |x, z| {
+            let next = Tile { x, z };
+            !bodies.iter().any(|body| body.contains(next) && !body.contains(from))
+        };
         let cut = from.x != to.x && from.z != to.z;
         let passes = !cut || is_free(from.x, to.z) || is_free(to.x, from.z);
         if from != to && !(is_free(to.x, to.z) && passes) {
@@ -259,12 +277,13 @@ fn walks_among_random_walls_end_where_a_walk_millisecond_by_millisecond_does() {
         let place = |rng: &mut Rng| {
             at(5_600 + (rng.next() % 1_600) as i32, 2_400 + (rng.next() % 1_600) as i32)
         };
-        let walls: Vec<Pos> = (0..40).map(|_| place(&mut rng)).collect();
-        for wall in &walls {
-            p.w.spawn(WALL, PLANE, *wall, RangeSet::FULL, None);
+        let kinds = [(WALL, 25), (GIANT, 2), (OGRE, 4)].into_iter();
+        let kinds = kinds.flat_map(|(kind, count)| std::iter::repeat_n(kind, count));
+        let walls: Vec<(Kind, Pos)> = kinds.map(|kind| (kind, place(&mut rng))).collect();
+        for (kind, wall) in &walls {
+            p.w.spawn(*kind, PLANE, *wall, RangeSet::FULL, None);
         }
-        let occupied: BTreeSet<_> =
-            walls.iter().map(|wall| (tile(*wall).x, tile(*wall).z)).collect();
+        let occupied: Vec<_> = walls.iter().map(|(kind, wall)| body(*kind, *wall)).collect();
         p.step(2);
         let mut expected = BTreeMap::new();
         for _ in 0..30 {
@@ -289,7 +308,7 @@ fn walks_among_random_walls_end_where_a_walk_millisecond_by_millisecond_does() {
     }
 }
 
-/// Walls come, go and walk; nobody enters a tile that another entity has occupied at the end of three ticks.
+/// Walls and ogres come, go and walk; nobody comes into a body that has been there at the end of three ticks.
 #[test]
 fn nobody_enters_a_tile_that_was_occupied_whatever_walls_do() {
     for seed in seeds(12) {
@@ -303,6 +322,7 @@ struct Siege {
     rng: Rng,
     seed: u64,
     walls: Vec<EntityId>,
+    ogres: BTreeSet<EntityId>,
     npcs: Vec<EntityId>,
     /// Which tiles were occupied in the last ticks, newest last.
     occupied: Vec<BTreeMap<(i32, i32), Vec<EntityId>>>,
@@ -311,7 +331,15 @@ struct Siege {
 impl Siege {
     fn new(seed: u64) -> Siege {
         let (p, rng) = (play(), Rng::new(seed));
-        let mut siege = Siege { p, rng, seed, walls: vec![], npcs: vec![], occupied: vec![] };
+        let mut siege = Siege {
+            p,
+            rng,
+            seed,
+            walls: vec![],
+            ogres: BTreeSet::new(),
+            npcs: vec![],
+            occupied: vec![],
+        };
         for _ in 0..25 {
             siege.build();
             let pos = siege.place();
@@ -328,8 +356,11 @@ impl Siege {
     }
 
     fn build(&mut self) {
-        let pos = self.place();
-        self.walls.push(self.p.w.spawn(WALL, PLANE, pos, RangeSet::FULL, None));
+        let (pos, is_ogre) = (self.place(), self.rng.chance(20));
+        let kind = if is_ogre { OGRE } else { WALL };
+        let id = self.p.w.spawn(kind, PLANE, pos, RangeSet::FULL, None);
+        self.walls.push(id);
+        self.ogres.extend(is_ogre.then_some(id));
     }
 
     fn is_there(&self, id: EntityId) -> bool {
@@ -353,7 +384,7 @@ impl Siege {
         if self.rng.chance(30) {
             self.build();
         }
-        if self.rng.chance(30) {
+        if self.rng.chance(30) && !self.walls.is_empty() {
             let wall = self.rng.next() as usize % self.walls.len();
             if self.is_there(self.walls[wall]) {
                 let gone = self.walls.swap_remove(wall);
@@ -365,18 +396,24 @@ impl Siege {
     fn note(&mut self) {
         let mut now: BTreeMap<(i32, i32), Vec<EntityId>> = BTreeMap::new();
         for id in self.walls.iter().filter(|id| self.is_there(**id)) {
-            let Tile { x, z } = tile(self.p.pos(*id));
-            now.entry((x, z)).or_default().push(*id);
+            let kind = if self.ogres.contains(id) { OGRE } else { WALL };
+            for tile in body(kind, self.p.pos(*id)).tiles() {
+                now.entry((tile.x, tile.z)).or_default().push(*id);
+            }
         }
         self.occupied.push(now);
     }
 
-    /// Whether another entity was on the tile at the end of each of the last three ticks.
-    fn was_taken(&self, id: EntityId, at: Tile) -> bool {
-        let by_others = |tiles: &BTreeMap<_, Vec<EntityId>>| {
-            tiles.get(&(at.x, at.z)).is_some_and(|all| all.iter().any(|other| *other != id))
+    /// Whether another entity occupied the tile at the end of each of the last three ticks, and never the tile from which
+    /// the entity comes.
+    fn was_taken(&self, id: EntityId, (from, to): (Tile, Tile)) -> bool {
+        let ticks_on = |at: Tile, other: EntityId| {
+            let is_on = |all: &Vec<EntityId>| all.contains(&other);
+            let last = self.occupied.iter().rev().take(3);
+            last.filter(|tiles| tiles.get(&(at.x, at.z)).is_some_and(is_on)).count()
         };
-        self.occupied.iter().rev().take(3).all(by_others)
+        let mut others = self.walls.iter().filter(|other| **other != id);
+        others.any(|other| ticks_on(to, *other) == 3 && ticks_on(from, *other) == 0)
     }
 
     fn run(&mut self, ticks: u64) {
@@ -394,7 +431,7 @@ impl Siege {
             for (id, was) in before.into_iter().filter(|(id, _)| self.is_there(*id)) {
                 let (from, to) = (tile(was), tile(self.p.pos(id)));
                 entered += u32::from(from != to);
-                let taken = from != to && self.was_taken(id, to);
+                let taken = from != to && self.was_taken(id, (from, to));
                 assert!(!taken, "seed {}: {id} enters {to:?} from {from:?}", self.seed);
             }
             self.note();

@@ -1,8 +1,8 @@
-//! The ground as a [`Walker`](crate::Walker) knows it: the game's map, and the tiles that entities in view occupy.
+//! The ground as a [`Walker`](crate::Walker) knows it: the game's map, and the tiles that bodies in view occupy.
 
 use purview::scene::movement::{ServerMs, Tiles};
-use purview::scene::{Kind, Plane, Tile};
-use rustc_hash::FxHashSet;
+use purview::scene::{Footprint, Plane, Tile, TileRect};
+use purview::wire::Blocker;
 
 use crate::view::View;
 
@@ -10,25 +10,27 @@ use crate::view::View;
 #[derive(Debug)]
 pub struct Occupied<T> {
     pub tiles: T,
-    occupied: FxHashSet<Tile>,
+    bodies: Vec<TileRect>,
 }
 
 impl<T: Tiles> Occupied<T> {
     /// The tiles of a map on which nobody stands.
     pub fn nowhere(tiles: T) -> Occupied<T> {
-        Occupied { tiles, occupied: FxHashSet::default() }
+        Occupied { tiles, bodies: Vec::new() }
     }
 
-    /// Entities of these kinds occupy the tiles on which the view has them.
-    pub fn see(&mut self, view: &View, kinds: &[Kind]) {
-        self.occupied.clear();
+    /// Entities of these kinds occupy the tiles on which the view has their bodies.
+    pub fn see(&mut self, view: &View, kinds: &[Blocker]) {
+        self.bodies.clear();
         if kinds.is_empty() {
             return;
         }
         let now = view.tick().map_or(ServerMs(0), |tick| view.time_of(tick));
-        let tile_cm = self.tiles.tile_cm().max(1);
-        let blocking = view.iter().filter(|(_, seen)| kinds.contains(&seen.kind));
-        self.occupied.extend(blocking.map(|(_, seen)| Tile::of(seen.position(now), tile_cm)));
+        let tile_cm = self.tiles.tile_cm();
+        self.bodies.extend(view.iter().filter_map(|(_, seen)| {
+            let Blocker { size_cm, .. } = kinds.iter().find(|blocker| blocker.kind == seen.kind)?;
+            Some(Footprint::new(*size_cm, tile_cm).at(seen.position(now)))
+        }));
     }
 }
 
@@ -38,7 +40,13 @@ impl<T: Tiles> Tiles for Occupied<T> {
     }
 
     fn is_free(&self, plane: Plane, tile: Tile) -> bool {
-        self.tiles.is_free(plane, tile) && !self.occupied.contains(&tile)
+        self.tiles.is_free(plane, tile)
+    }
+
+    /// As the server has it: what stands in a body walks in it and leaves it.
+    fn admits(&self, plane: Plane, from: Tile, to: Tile) -> bool {
+        let stops = |body: &TileRect| body.contains(to) && !body.contains(from);
+        self.tiles.admits(plane, from, to) && !self.bodies.iter().any(stops)
     }
 
     fn height_cm(&self, tile: Tile) -> Option<i32> {

@@ -230,13 +230,14 @@ impl<T: Tiles> Walker<T> {
 mod tests {
     use purview::scene::movement::{Footing, GrantId, Mover, Own};
     use purview::scene::{EntityId, Epoch, Kind, RangeSet, Tick, Tile, Visibility};
-    use purview::wire::client::movement::Grant;
+    use purview::wire::client::movement::{Blocker, Grant};
     use purview::wire::{Entered, JoinRules};
 
     use super::*;
 
     const TILES: Open = Open { tile_cm: 100 };
     const WALL: Kind = Kind(3);
+    const OX: Kind = Kind(4);
     const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
 
     fn move_rules() -> MoveRules {
@@ -248,7 +249,9 @@ mod tests {
             grace_ms: 300,
             leash_ms: 1_000,
             climb: None,
-            blocks: vec![WALL],
+            blocks: [(WALL, [100; 2]), (OX, [400, 200])]
+                .map(|(kind, size_cm)| Blocker { kind, size_cm })
+                .to_vec(),
         }
     }
 
@@ -368,7 +371,7 @@ mod tests {
     #[test]
     fn the_walker_stops_before_what_it_sees_in_its_way() {
         let mut b = Both::new();
-        let enters = |id, kind, x| Entered {
+        let entered = |id, kind, x| Entered {
             id: EntityId(id),
             kind,
             x,
@@ -379,7 +382,7 @@ mod tests {
             trajectory: None,
         };
         let mut view = View::of(&joined(None));
-        let enters = vec![enters(7, Kind(1), 1_150), enters(8, WALL, 1_250)];
+        let enters = vec![entered(7, Kind(1), 1_150), entered(8, WALL, 1_250)];
         view.apply(&Frame { enters, ..frame(0, None) }).unwrap();
         b.walker.sees(&view);
         b.ground = Walled(Some(Tile { x: 12, z: 10 }));
@@ -396,6 +399,14 @@ mod tests {
         b.ground = Walled(None);
         b.pass(500);
         assert!(b.walker.position(b.clock()).x > 1_300);
+        // A body in columns 14 to 17.
+        let enters = vec![entered(9, OX, 1_600)];
+        view.apply(&Frame { enters, tick: Tick(4), ..frame(0, None) }).unwrap();
+        b.walker.sees(&view);
+        b.ground = Walled(Some(Tile { x: 14, z: 10 }));
+        b.walker.walk(1, 0, 500);
+        b.pass(1_000);
+        assert_eq!((b.walker.position(b.clock()).x, b.mover.correction()), (1_399, 0));
     }
 
     #[test]

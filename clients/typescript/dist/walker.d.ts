@@ -14,7 +14,7 @@ export declare class Walker {
     private tiles;
     private readonly predictor;
     private wished;
-    private ground;
+    private readonly bodies;
     private constructor();
     /** The movement of a player that has joined; `null`: the scene trusts positions. */
     static of(now: number, joined: Joined, tiles?: Tiles | null): Walker | null;

@@ -1,6 +1,6 @@
 // The player's own entity in a scene that judges moves: wishes go in, move commands come out.
 import { ceilLength, dist2 } from './movement/integers.js';
-import { Occupied, open } from './movement/ground.js';
+import { Bodies, open } from './movement/ground.js';
 import { moveOf, Vector } from './movement/move.js';
 import { Predictor } from './movement/predictor.js';
 import { Trajectory } from './movement/trajectory.js';
@@ -15,7 +15,7 @@ export class Walker {
     tiles;
     predictor;
     wished = { kind: 'stand' };
-    ground = new Occupied(open(1));
+    bodies = new Bodies();
     constructor(now, joined, rules, own, tiles) {
         this.rules = rules;
         this.own = own;
@@ -30,8 +30,9 @@ export class Walker {
     footing(joined, rules) {
         const [width, depth] = joined.rules.sizeCm;
         const { climb, commandMs, graceMs, leashMs } = rules;
-        this.ground = new Occupied(this.tiles ?? open(rules.tileCm));
-        return { tiles: this.ground, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
+        const tiles = this.tiles ?? open(rules.tileCm);
+        this.bodies.take([], rules.tileCm);
+        return { tiles, bodies: this.bodies, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
     }
     /** The player has teleported or resumed. Gives false if positions are trusted now. */
     joined(now, joined, tiles = this.tiles) {
@@ -46,11 +47,15 @@ export class Walker {
     }
     /** The entities in view: those of kinds that block are in the way from now on. */
     sees(view) {
-        const { blocks } = this.rules;
+        const { blocks, tileCm } = this.rules;
         if (blocks.length === 0)
             return;
         const now = view.timeOf(view.tick);
-        this.ground.take([...view].filter((entity) => blocks.includes(entity.kind)).map((entity) => entity.position(now)));
+        const bodies = [...view].flatMap((entity) => {
+            const blocker = blocks.find(({ kind }) => kind === entity.kind);
+            return blocker ? [{ at: entity.position(now), sizeCm: blocker.sizeCm }] : [];
+        });
+        this.bodies.take(bodies, tileCm);
     }
     /** The newest own movement that the server told. */
     take(now, own) {

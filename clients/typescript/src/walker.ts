@@ -2,7 +2,7 @@
 
 import type { Joined, MoveRules, OwnMove } from './wire/messages.js';
 import { ceilLength, dist2, type Position } from './movement/integers.js';
-import { Occupied, open, type Footing, type Tiles } from './movement/ground.js';
+import { Bodies, open, type Footing, type Tiles } from './movement/ground.js';
 import { moveOf, Vector } from './movement/move.js';
 import { Predictor, type Command, type Wish } from './movement/predictor.js';
 import { Trajectory } from './movement/trajectory.js';
@@ -17,7 +17,7 @@ export const CUTSCENE = 4;
 export class Walker {
   private readonly predictor: Predictor;
   private wished: Wish = { kind: 'stand' };
-  private ground = new Occupied(open(1));
+  private readonly bodies = new Bodies();
 
   private constructor(
     now: number,
@@ -38,8 +38,9 @@ export class Walker {
   private footing(joined: Joined, rules: MoveRules): Footing {
     const [width, depth] = joined.rules.sizeCm as [number, number];
     const { climb, commandMs, graceMs, leashMs } = rules;
-    this.ground = new Occupied(this.tiles ?? open(rules.tileCm));
-    return { tiles: this.ground, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
+    const tiles = this.tiles ?? open(rules.tileCm);
+    this.bodies.take([], rules.tileCm);
+    return { tiles, bodies: this.bodies, plane: joined.plane, width, depth, climb, commandMs, graceMs, leashMs };
   }
 
   /** The player has teleported or resumed. Gives false if positions are trusted now. */
@@ -55,10 +56,14 @@ export class Walker {
 
   /** The entities in view: those of kinds that block are in the way from now on. */
   sees(view: View): void {
-    const { blocks } = this.rules;
+    const { blocks, tileCm } = this.rules;
     if (blocks.length === 0) return;
     const now = view.timeOf(view.tick);
-    this.ground.take([...view].filter((entity) => blocks.includes(entity.kind)).map((entity) => entity.position(now)));
+    const bodies = [...view].flatMap((entity) => {
+      const blocker = blocks.find(({ kind }) => kind === entity.kind);
+      return blocker ? [{ at: entity.position(now), sizeCm: blocker.sizeCm }] : [];
+    });
+    this.bodies.take(bodies, tileCm);
   }
 
   /** The newest own movement that the server told. */

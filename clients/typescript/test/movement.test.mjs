@@ -5,6 +5,7 @@ import { test } from 'node:test';
 
 import { ClockEstimate, Grid, Walker } from '../dist/index.js';
 import { Blend } from '../dist/movement/blend.js';
+import { Bodies } from '../dist/movement/ground.js';
 import { moveOf, Vector } from '../dist/movement/move.js';
 import { Predictor } from '../dist/movement/predictor.js';
 import { vectors } from './support.mjs';
@@ -92,28 +93,65 @@ for (const walk of golden.walks) {
   });
 }
 
-test('the player stops before what it sees in its way, and walks on when that is gone', () => {
+/** A walker at (10.5, 10.5) m in a scene where entities of kind 3 block, with bodies of this size. */
+function among(sizeCm) {
   const movement = {
-    tickMs: 100, tileCm: 100, topSpeed: 2_000, commandMs: 500, graceMs: 300, leashMs: 1_000, climb: null, blocks: [3],
+    tickMs: 100, tileCm: 100, topSpeed: 2_000, commandMs: 500, graceMs: 300, leashMs: 1_000, climb: null,
+    blocks: [{ kind: 3, sizeCm }],
   };
   const pos = { x: 1_050, y: 0, z: 1_050 };
   const form = { form: 1, start: pos, vx: 0, vz: 0, lasts: null };
   const own = { correction: 0, trajectory: { startMs: 0, lastsMs: 0, form }, speed: 500, flags: 0, grants: [] };
-  const joined = { pos, plane: 0, own, rules: { movement, sizeCm: [10_000, 10_000] } };
-  const walker = Walker.of(0, joined);
-  const view = (...seen) => ({ tick: 1, timeOf: () => 100, [Symbol.iterator]: () => seen.values() });
-  const seen = (kind, x) => ({ kind, position: () => ({ ...pos, x }) });
-  const walk = (now) => {
-    walker.walk(1, 0);
-    const command = walker.poll(now);
-    walker.acked(now, command);
+  const walker = Walker.of(0, { pos, plane: 0, own, rules: { movement, sizeCm: [10_000, 10_000] } });
+  const sees = (...seen) => walker.sees({ tick: 1, timeOf: () => 100, [Symbol.iterator]: () => seen.values() });
+  const walk = (now, dx) => {
+    walker.walk(dx, 0);
+    walker.acked(now, walker.poll(now));
   };
-  walker.sees(view(seen(1, 1_150), seen(3, 1_250)));
-  walk(0);
+  return { walker, sees, walk };
+}
+
+const seen = (kind, x, z = 1_050) => ({ kind, position: () => ({ x, y: 0, z }) });
+
+test('the player stops before what it sees in its way, and walks on when that is gone', () => {
+  const { walker, sees, walk } = among([100, 100]);
+  sees(seen(1, 1_150), seen(3, 1_250));
+  walk(0, 1);
   assert.equal(walker.position(700).x, 1_199);
-  walker.sees(view(seen(1, 1_150)));
+  sees(seen(1, 1_150));
   walker.stop();
   walker.poll(800);
-  walk(900);
+  walk(900, 1);
   assert.ok(walker.position(1_600).x > 1_300);
+});
+
+test('the player stops at the edge of a large body, and leaves one in which it stands', () => {
+  const { walker, sees, walk } = among([800, 300]);
+  // Tiles 12 to 19, and 10 to 12 southwards.
+  sees(seen(3, 1_600, 1_150));
+  walk(0, 1);
+  assert.equal(walker.position(700).x, 1_199);
+  // It has come over the player: tiles 9 to 16.
+  sees(seen(3, 1_300, 1_150));
+  walk(900, -1);
+  assert.equal(walker.position(1_500).x, 899);
+  walk(1_600, 1);
+  assert.equal(walker.position(2_300).x, 899);
+});
+
+test('a body occupies the tiles whose middles it covers', () => {
+  const tiles = (sizeCm, x, z) => {
+    const bodies = new Bodies();
+    bodies.take([{ at: { x, y: 0, z }, sizeCm }], 100);
+    const outside = { x: 99, z: 99 };
+    const all = [...Array(20).keys()].map((n) => n - 10);
+    const on = (where) => all.filter((n) => bodies.stop(outside, where(n)));
+    const [column, row] = [Math.floor(x / 100), Math.floor(z / 100)];
+    return [on((n) => ({ x: n, z: row })), on((n) => ({ x: column, z: n }))].map((at) => [at[0], at.at(-1)]);
+  };
+  assert.deepEqual(tiles([0, 100], 250, -1), [[2, 2], [-1, -1]]);
+  assert.deepEqual(tiles([400, 300], 0, 99), [[-2, 1], [-1, 1]]);
+  assert.deepEqual(tiles([400, 300], 49, -100), [[-2, 1], [-2, 0]]);
+  assert.deepEqual(tiles([400, 250], 50, 50), [[-1, 2], [-1, 1]]);
+  assert.deepEqual(tiles([250, 250], 10, 90), [[-1, 0], [0, 1]]);
 });

@@ -6,12 +6,13 @@ use bytes::Bytes;
 
 use super::Session;
 use crate::scene::player::{Answer, End, Problem, SceneLines};
+use crate::scene::spec::KindSpec;
 use crate::scene::{Kind, Scene, ViewLimits};
 use crate::wire::client::{
     Joined, Left, Line, Lines, Pong, Refused, Unconfirmed, UpdateRules, Welcome,
 };
 use crate::wire::{
-    CloseCode, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME, MoveRules, OwnMove,
+    Blocker, CloseCode, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME, MoveRules, OwnMove,
     PROTOCOL_VERSION, ServerMsg,
 };
 
@@ -70,7 +71,7 @@ fn join_rules(scene: &Scene, sight: ViewLimits) -> JoinRules {
         grace_ms: rules.grace_ms,
         leash_ms: rules.leash_ms,
         climb: rules.climb.map(|c| [c.up_cm, c.down_cm]),
-        blocks: (0..=u8::MAX).map(Kind).filter(|kind| scene.blocks(*kind)).collect(),
+        blocks: blockers(scene),
     });
     let patches = spec.layers.first().map(|layer| spec.patch_rule(layer));
     JoinRules {
@@ -87,6 +88,13 @@ fn join_rules(scene: &Scene, sight: ViewLimits) -> JoinRules {
         movement,
         updates: UpdateRules::of(scene),
     }
+}
+
+fn blockers(scene: &Scene) -> Vec<Blocker> {
+    let tile_cm = scene.tile_cm();
+    let kinds = (0..=u8::MAX).zip(&scene.spec.kinds).filter(|(_, kind)| kind.blocks);
+    let size = |kind: &KindSpec| kind.size_cm.unwrap_or_default().map(|side| side.max(tile_cm));
+    kinds.map(|(number, kind)| Blocker { kind: Kind(number), size_cm: size(kind) }).collect()
 }
 
 /// The frame's bytes in one allocation of the right size.

@@ -13,6 +13,14 @@ pub trait Tiles {
     /// Whether an entity can stand on the tile in this plane.
     fn is_free(&self, plane: Plane, tile: Tile) -> bool;
 
+    /// Whether an entity may step from a tile to one beside it, as far as it is free. A body that occupies both tiles
+    /// lets the entity out.
+    #[inline]
+    fn admits(&self, plane: Plane, from: Tile, to: Tile) -> bool {
+        let _ = from;
+        self.is_free(plane, to)
+    }
+
     /// Height of the tile, centimetres; `None` if the map has no heights, and the client's height
     /// counts.
     fn height_cm(&self, tile: Tile) -> Option<i32>;

@@ -19,12 +19,12 @@ pub(super) struct Clear {
 /// Checks a step from a tile to an adjacent one.
 #[inline]
 fn enter<T: Tiles>(on: &Footing<'_, T>, from: Tile, to: Tile) -> Result<(), Reason> {
-    if !on.tiles.is_free(on.plane, to) {
+    if !on.tiles.admits(on.plane, from, to) {
         return Err(Reason::blocked(to));
     }
     if from.x != to.x && from.z != to.z {
         let sides = [Tile { x: to.x, z: from.z }, Tile { x: from.x, z: to.z }];
-        if sides.iter().all(|side| !on.tiles.is_free(on.plane, *side)) {
+        if sides.iter().all(|side| !on.tiles.admits(on.plane, from, *side)) {
             return Err(Reason::Squeezed { tile: (to.x, to.z) });
         }
     }

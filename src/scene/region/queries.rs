@@ -11,7 +11,9 @@ use crate::scene::inspect::{
 use crate::scene::messages::Spawn;
 use crate::scene::properties::Properties;
 use crate::scene::views::{GroupRelation, Peer, PeerState, Registers, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, SessionId, Tile, ViewLimits};
+use crate::scene::{
+    EntityId, Epoch, Facing, Footprint, Kind, Plane, Pos, SessionId, Tile, ViewLimits,
+};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -211,16 +213,16 @@ impl Region {
             .map(|(body, record)| (body.id, record.epoch, (record.plane, body.pos)))
     }
 
-    /// The tiles on which entities of kinds that block stand, as far as is known here, and on each who does.
+    /// The tiles that bodies occupy, as far as is known here, each with the entity that does.
     pub fn occupied(&self) -> impl Iterator<Item = (Plane, Tile, EntityId)> + '_ {
         let scene = self.identity.scene();
-        let tile_cm = scene.tile_cm();
-        let all = self.entities.slots().filter(|slot| scene.blocks(self.entities.body(*slot).kind));
-        let at = move |slot| {
+        let footprint = |slot| Some((slot, scene.footprint(self.entities.body(slot).kind)?));
+        let all = self.entities.slots().filter_map(footprint);
+        let tiles = move |(slot, footprint): (u32, Footprint)| {
             let (body, plane) = (self.entities.body(slot), self.entities.record(slot).plane);
-            (plane, Tile::of(body.pos, tile_cm), body.id)
+            footprint.at(body.pos).tiles().map(move |tile| (plane, tile, body.id))
         };
-        all.map(at).filter(|(plane, ..)| *plane != Plane::LIMBO)
+        all.flat_map(tiles).filter(|(plane, ..)| *plane != Plane::LIMBO)
     }
 
     /// How groups stand to each other as the region knows it, also by orders that are not due, the oldest order first.

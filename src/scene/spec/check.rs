@@ -3,12 +3,13 @@
 //! [`Scene::new`](super::Scene::new) calls every check. Each error must name a value that would be
 //! legal.
 
+use super::bodies::bodies_reach_cm;
 use super::bonds::check_bonds;
 use super::watch::watch_reach_cm;
 use super::{LayerSpec, Moves, SceneSpec, SpecError};
 use crate::scene::layout::{RegionMap, lands_along};
 use crate::scene::names::is_name;
-use crate::scene::spec_error::{MAX_SIDE_CM, NAME_RULE, err, m};
+use crate::scene::spec_error::{MAX_SIDE_CM, NAME_RULE, err, m, sides};
 use crate::scene::{Rect, Visibility};
 
 /// Most lands of a map; each takes two bytes per node.
@@ -70,11 +71,6 @@ fn check_patch(land_cm: i32, layer: &LayerSpec, errors: &mut Vec<SpecError>) {
         false => format!("both sides must be at least 1 cm and at most that of a land, {land}"),
     };
     err(errors, "patch", format!("{} (layer {:?})", sides(layer.patch_cm), layer.name), rule);
-}
-
-/// The sides of a patch in metres, for messages.
-pub(super) fn sides([x, z]: [i32; 2]) -> String {
-    if x == z { m(x) } else { format!("{} x {}", m(x), m(z)) }
 }
 
 /// A margin reaches no farther than into the patches around an entity's own.
@@ -376,13 +372,7 @@ pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
     };
     let circles = s.kinds.iter().filter_map(|kind| kind.circle_cm);
     let circles = circles.map(|(_, leave_cm)| leave_cm).max().unwrap_or(0);
-    seen.max(circles).max(watch_reach_cm(s)).max(blockers_reach_cm(s, s.moves.tile_cm))
-}
-
-/// How far from where one stands an entity may be on the next tile, centimetres; 0 where none blocks the way.
-pub(super) fn blockers_reach_cm(s: &SceneSpec, tile_cm: i32) -> i32 {
-    // One at the near edge of its tile, the other at the far edge of the next.
-    if s.kinds.iter().any(|kind| kind.blocks) { tile_cm.saturating_mul(2) } else { 0 }
+    seen.max(circles).max(watch_reach_cm(s)).max(bodies_reach_cm(s, s.moves.tile_cm))
 }
 
 fn is_power_of_two_times(land: i32, patch: i32) -> bool {

@@ -1,12 +1,11 @@
 //! Checks the memory of the entity index: a region has one index per kind and plane, over its
 //! rectangle and the band around it. A legal scene fits into memory before any player has joined.
 
-use super::check::sides;
 use super::{LayerSpec, SceneSpec, SpecError};
 use crate::scene::Rect;
 use crate::scene::index::{MAX_PATCHES, bytes_empty, patches_of};
 use crate::scene::layout::RegionMap;
-use crate::scene::spec_error::err;
+use crate::scene::spec_error::{err, sides};
 
 /// Checks that no region's index has more than [`MAX_PATCHES`] patches.
 pub(super) fn check_index(

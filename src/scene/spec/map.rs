@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::check::blockers_reach_cm;
+use super::bodies::check_on_map;
 use super::contents::check_contents;
 use super::portals::check_portals;
 use super::{Scene, SpecError};
 use crate::scene::contents::{ContentSpec, Contents};
 use crate::scene::movement::Tiles;
 use crate::scene::portals::{PortalSpec, Portals, Target};
-use crate::scene::spec_error::{err, m};
+use crate::scene::spec_error::err;
 use crate::scene::terrain::{Ground, Terrain, misfits, too_high};
-use crate::scene::{MAX_CONTENTS, Pos, Visibility};
+use crate::scene::{MAX_CONTENTS, Pos};
 
 impl Scene {
     /// The scene with these contents more, for example those of its map. The numbers of all begin at
@@ -48,14 +48,7 @@ impl Scene {
         let spawn = Pos::ground(spec.spawn_x_cm, spec.spawn_z_cm);
         let mut errors = misfits((spec.width_cm, spec.depth_cm), spawn, &terrain);
         errors.extend(too_high(spec.height_limit_cm, &terrain));
-        let (tile_cm, far_cm) = (terrain.tile_cm(), self.reach_cm);
-        if blockers_reach_cm(spec, tile_cm) > far_cm && spec.visibility != Visibility::All {
-            let rule = format!(
-                "kinds that block must be in sight on the next tile: at most half of the range of {}",
-                m(far_cm)
-            );
-            err(&mut errors, "tile", m(tile_cm), rule);
-        }
+        check_on_map(spec, terrain.tile_cm(), self.reach_cm, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }

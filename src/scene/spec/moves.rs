@@ -78,10 +78,6 @@ pub(super) fn check_moves(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
     }
     let v = &s.moves;
     if v.mode == Moves::Trusted {
-        if let Some(kind) = s.kinds.iter().find(|kind| kind.blocks) {
-            let rule = "has no effect where positions are trusted: set moves = \"judged\"".into();
-            err(errors, "kinds.blocks", format!("true (kind {:?})", kind.name), rule);
-        }
         return;
     }
     if !(1..=MAX_TILE_CM).contains(&v.tile_cm) {

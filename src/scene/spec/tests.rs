@@ -100,7 +100,7 @@ fn kinds_block_only_where_moves_are_judged_and_the_next_tile_is_in_sight() {
     let visibility = Visibility::Circle { enter_cm: 100, leave_cm: 200 };
     let judged = SceneSpec { moves, visibility, ..trusted };
     let scene = scene(judged);
-    let blocks = [0, 1, 2].map(|k| scene.blocks(Kind(k)));
+    let blocks = [0, 1, 2].map(|k| scene.footprint(Kind(k)).is_some());
     assert_eq!((scene.reach_cm, blocks), (2_000, [false, true, false]));
     let terrain = |tile_cm| {
         let side = 204_800 / tile_cm;
@@ -110,8 +110,51 @@ fn kinds_block_only_where_moves_are_judged_and_the_next_tile_is_in_sight() {
     let errors = scene.with_terrain(terrain(1_600)).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
-        "tile = 16 m: kinds that block must be in sight on the next tile: at most half of the range of 20 m"
+        "tile = 16 m: kinds that block must be in range on the next tile: half of the largest body and one and a half \
+         tiles are 32 m, the range is 20 m"
     );
+}
+
+#[test]
+fn bodies_have_a_size_only_where_kinds_block_and_are_in_range_on_the_next_tile() {
+    let body = |blocks, size_cm| {
+        let ox = KindSpec { blocks, size_cm: Some(size_cm), ..KindSpec::new("ox", 0) };
+        let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
+        let visibility = Visibility::Circle { enter_cm: 100, leave_cm: 200 };
+        let kinds = vec![KindSpec::new("player", 0), ox];
+        SceneSpec { kinds, moves, visibility, ..SceneSpec::default() }
+    };
+    let text = |found: &str, rule: &str| [format!("kinds.size = {found} (kind \"ox\"): {rule}")];
+    assert_eq!(
+        wrong(body(false, [400; 2])),
+        text("4 m", "has no effect on a kind that does not block: set blocks = true")
+    );
+    let most = "must be at most 16 m: 16 tiles of 1 m";
+    assert_eq!(wrong(body(true, [1_601, 100])), text("16.01 m x 1 m", most));
+    assert_eq!(wrong(body(true, [100, 1_601])), text("1 m x 16.01 m", most));
+    assert_eq!(wrong(body(true, [100, 0])), text("1 m x 0 m", "must be at least 1 cm"));
+    for (size_cm, reach_cm) in
+        [([1_600, 1], 950), ([301, 700], 500), ([301, 1], 301), ([1, 1], 200)]
+    {
+        assert_eq!(scene(body(true, size_cm)).reach_cm, reach_cm, "{size_cm:?}");
+    }
+    let ox = scene(body(true, [1_600, 100]));
+    let terrain = |tile_cm| {
+        let side = 204_800 / tile_cm;
+        Arc::new(Draft::new(tile_cm, side, side).unwrap().finish())
+    };
+    let columns = |scene: &Scene| {
+        let rect = scene.footprint(Kind(1)).unwrap().at(Pos::ground(5_000, 5_000));
+        rect.last.x - rect.first.x + 1
+    };
+    let on_small = ox.clone().with_terrain(terrain(80)).unwrap_err();
+    assert_eq!(
+        on_small[0].to_string(),
+        "kinds.size = 16 m x 1 m (kind \"ox\"): must be at most 12.80 m: 16 tiles of 0.80 m"
+    );
+    assert_eq!((columns(&ox), ox.reach_cm), (16, 950));
+    let errors = ox.with_terrain(terrain(200)).unwrap_err();
+    assert!(errors[0].to_string().contains("are 11 m, the range is 9.50 m"), "{}", errors[0]);
 }
 
 #[test]

@@ -220,8 +220,17 @@ pub struct MoveRules {
     /// How much higher and lower the next tile may lie, `[up, down]` in centimetres; nil: heights
     /// block no move.
     pub climb: Option<[i32; 2]>,
-    /// Kinds whose entities occupy the tile on which they stand.
-    pub blocks: Vec<Kind>,
+    /// Kinds whose entities occupy tiles.
+    pub blocks: Vec<Blocker>,
+}
+
+/// A kind that blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocker {
+    /// The kind.
+    pub kind: Kind,
+    /// The sides of a body along x and z, centimetres; at least a tile's.
+    pub size_cm: [i32; 2],
 }
 
 impl MoveRules {

@@ -7,7 +7,9 @@ use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::frame::{Acted, Crowd, RefusedInput};
-use purview::wire::client::movement::{EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove};
+use purview::wire::client::movement::{
+    Blocker, EntityTrajectory, Form, Going, Grant, MoveRules, OwnMove,
+};
 use purview::wire::client::{
     Act, AskLines, Closing, Face, Hello, Join, Joined, Leave, Left, Line, Lines, Move, Ping, Pong,
     Refused, Renewed, Resume, Set, Teleport, Ticket, Unconfirmed, UpdateRules, Walk, Welcome,
@@ -86,6 +88,10 @@ fn walk(form: Option<Form>) -> Walk {
     Walk { seq: Seq(3), correction: 1, at_ms: ClientMs(70_500), form }
 }
 
+fn blocker(kind: u8, size_cm: [i32; 2]) -> Blocker {
+    Blocker { kind: Kind(kind), size_cm }
+}
+
 fn move_rules() -> MoveRules {
     MoveRules {
         tick_ms: 100,
@@ -95,7 +101,7 @@ fn move_rules() -> MoveRules {
         grace_ms: 300,
         leash_ms: 1_000,
         climb: Some([60, 200]),
-        blocks: vec![Kind(2), Kind(255)],
+        blocks: vec![blocker(2, [200; 2]), blocker(255, [1_600, 450])],
     }
 }
 
@@ -394,6 +400,7 @@ pub fn fields() -> Vec<(&'static str, Vec<String>)> {
         of("JoinRules", names(&rules(Visibility::All))),
         of("UpdateRules", names(&UpdateRules { tick_ms: 100, error_min_cm: 25, error_share: 30 })),
         of("MoveRules", names(&move_rules())),
+        of("Blocker", names(&move_rules().blocks[0])),
         of("OwnMove", names(&own())),
         of("Grant", names(&own().grants[0])),
         of("Going", names(&going(path()))),

@@ -1,5 +1,5 @@
 import { type Position } from './integers.js';
-import { type Path, type Vector } from './move.js';
+import { type Path, type Tile, type Vector } from './move.js';
 /** Free and blocked tiles, and their heights. */
 export interface Tiles {
     /** Side of a tile, centimetres. */
@@ -30,20 +30,22 @@ export declare class Grid implements Tiles {
     /** Opens or closes the tiles of a door. */
     set(west: number, north: number, width: number, depth: number, isFree: boolean): void;
 }
-/** A map with the tiles that entities in view occupy. */
-export declare class Occupied implements Tiles {
-    readonly map: Tiles;
-    private readonly taken;
-    constructor(map: Tiles);
-    get tileCm(): number;
-    isFree(plane: number, x: number, z: number): boolean;
-    height(x: number, z: number): number | null;
-    /** These places are occupied, and no others. */
-    take(places: Iterable<Position>): void;
+/** The tiles that entities in view occupy. */
+export declare class Bodies {
+    private areas;
+    /** Whether a body stops a step to the next tile. What stands in a body walks in it and leaves it. */
+    stop(from: Tile, to: Tile): boolean;
+    /** These bodies and no others: where each is, and its sides along x and z. */
+    take(bodies: Iterable<{
+        at: Position;
+        sizeCm: readonly number[];
+    }>, tileCm: number): void;
 }
 /** What movement needs to know of a scene. */
 export interface Footing {
     tiles: Tiles;
+    /** What else is in the way. */
+    bodies?: Bodies;
     plane: number;
     /** The map's sides, centimetres. */
     width: number;

@@ -38,29 +38,23 @@ export class Grid {
         }
     }
 }
-/** A map with the tiles that entities in view occupy. */
-export class Occupied {
-    map;
-    taken = new Set();
-    constructor(map) {
-        this.map = map;
+const within = ({ first, last }, { x, z }) => x >= first.x && x <= last.x && z >= first.z && z <= last.z;
+/** The tiles that entities in view occupy. */
+export class Bodies {
+    areas = [];
+    /** Whether a body stops a step to the next tile. What stands in a body walks in it and leaves it. */
+    stop(from, to) {
+        return this.areas.some((area) => within(area, to) && !within(area, from));
     }
-    get tileCm() {
-        return this.map.tileCm;
-    }
-    isFree(plane, x, z) {
-        return this.map.isFree(plane, x, z) && !(this.taken.size > 0 && this.taken.has(`${x},${z}`));
-    }
-    height(x, z) {
-        return this.map.height(x, z);
-    }
-    /** These places are occupied, and no others. */
-    take(places) {
-        this.taken.clear();
-        for (const at of places) {
-            const { x, z } = tileOf(at, Math.max(1, this.tileCm));
-            this.taken.add(`${x},${z}`);
-        }
+    /** These bodies and no others: where each is, and its sides along x and z. */
+    take(bodies, tileCm) {
+        const tile = Math.max(1, tileCm);
+        this.areas = [...bodies].map(({ at, sizeCm }) => {
+            const [x, z] = sizeCm.map((side) => Math.max(side, tile) - tile);
+            const first = { ...at, x: at.x - Math.ceil(x / 2), z: at.z - Math.ceil(z / 2) };
+            const last = { ...at, x: at.x + Math.floor(x / 2), z: at.z + Math.floor(z / 2) };
+            return { first: tileOf(first, tile), last: tileOf(last, tile) };
+        });
     }
 }
 function side(on) {
@@ -68,13 +62,11 @@ function side(on) {
 }
 /** Whether an entity gets from a tile to an adjacent one. */
 function enters(on, from, to) {
-    if (!on.tiles.isFree(on.plane, to.x, to.z))
+    const free = (x, z) => on.tiles.isFree(on.plane, x, z) && !on.bodies?.stop(from, { x, z });
+    if (!free(to.x, to.z))
         return false;
-    if (from.x !== to.x && from.z !== to.z) {
-        const free = on.tiles.isFree(on.plane, to.x, from.z) || on.tiles.isFree(on.plane, from.x, to.z);
-        if (!free)
-            return false;
-    }
+    if (from.x !== to.x && from.z !== to.z && !free(to.x, from.z) && !free(from.x, to.z))
+        return false;
     if (!on.climb)
         return true;
     const [low, high] = [on.tiles.height(from.x, from.z), on.tiles.height(to.x, to.z)];

@@ -27,7 +27,13 @@ function readJoinRules(r) {
 }
 function readMoveRules(r) {
     const more = r.open(8);
-    const m = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2), blocks: r.list(() => r.u8()) };
+    const m = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2), blocks: r.list(readBlocker) };
+    r.skip(more);
+    return m;
+}
+function readBlocker(r) {
+    const more = r.open(2);
+    const m = { kind: r.u8(), sizeCm: r.list(() => r.i32(), 2) };
     r.skip(more);
     return m;
 }

@@ -201,8 +201,15 @@ export interface MoveRules {
     leashMs: number;
     /** how much higher, and lower, the next tile may lie, centimetres; nil: any */
     climb: number[] | null;
-    /** kinds whose entities occupy their tiles */
-    blocks: number[];
+    /** kinds whose entities occupy tiles */
+    blocks: Blocker[];
+}
+/** Part of a message: `Blocker`. */
+export interface Blocker {
+    /** the kind */
+    kind: number;
+    /** sides of its body along x and z */
+    sizeCm: number[];
 }
 /** Part of a message: `UpdateRules`. */
 export interface UpdateRules {

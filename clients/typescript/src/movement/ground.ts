@@ -47,37 +47,41 @@ export class Grid implements Tiles {
   }
 }
 
-/** A map with the tiles that entities in view occupy. */
-export class Occupied implements Tiles {
-  private readonly taken = new Set<string>();
+/** The tiles of a body, both corners included. */
+interface Area {
+  first: Tile;
+  last: Tile;
+}
 
-  constructor(readonly map: Tiles) {}
+const within = ({ first, last }: Area, { x, z }: Tile): boolean =>
+  x >= first.x && x <= last.x && z >= first.z && z <= last.z;
 
-  get tileCm(): number {
-    return this.map.tileCm;
+/** The tiles that entities in view occupy. */
+export class Bodies {
+  private areas: Area[] = [];
+
+  /** Whether a body stops a step to the next tile. What stands in a body walks in it and leaves it. */
+  stop(from: Tile, to: Tile): boolean {
+    return this.areas.some((area) => within(area, to) && !within(area, from));
   }
 
-  isFree(plane: number, x: number, z: number): boolean {
-    return this.map.isFree(plane, x, z) && !(this.taken.size > 0 && this.taken.has(`${x},${z}`));
-  }
-
-  height(x: number, z: number): number | null {
-    return this.map.height(x, z);
-  }
-
-  /** These places are occupied, and no others. */
-  take(places: Iterable<Position>): void {
-    this.taken.clear();
-    for (const at of places) {
-      const { x, z } = tileOf(at, Math.max(1, this.tileCm));
-      this.taken.add(`${x},${z}`);
-    }
+  /** These bodies and no others: where each is, and its sides along x and z. */
+  take(bodies: Iterable<{ at: Position; sizeCm: readonly number[] }>, tileCm: number): void {
+    const tile = Math.max(1, tileCm);
+    this.areas = [...bodies].map(({ at, sizeCm }) => {
+      const [x, z] = sizeCm.map((side) => Math.max(side, tile) - tile) as [number, number];
+      const first = { ...at, x: at.x - Math.ceil(x / 2), z: at.z - Math.ceil(z / 2) };
+      const last = { ...at, x: at.x + Math.floor(x / 2), z: at.z + Math.floor(z / 2) };
+      return { first: tileOf(first, tile), last: tileOf(last, tile) };
+    });
   }
 }
 
 /** What movement needs to know of a scene. */
 export interface Footing {
   tiles: Tiles;
+  /** What else is in the way. */
+  bodies?: Bodies;
   plane: number;
   /** The map's sides, centimetres. */
   width: number;
@@ -95,11 +99,9 @@ function side(on: Footing): number {
 
 /** Whether an entity gets from a tile to an adjacent one. */
 function enters(on: Footing, from: Tile, to: Tile): boolean {
-  if (!on.tiles.isFree(on.plane, to.x, to.z)) return false;
-  if (from.x !== to.x && from.z !== to.z) {
-    const free = on.tiles.isFree(on.plane, to.x, from.z) || on.tiles.isFree(on.plane, from.x, to.z);
-    if (!free) return false;
-  }
+  const free = (x: number, z: number) => on.tiles.isFree(on.plane, x, z) && !on.bodies?.stop(from, { x, z });
+  if (!free(to.x, to.z)) return false;
+  if (from.x !== to.x && from.z !== to.z && !free(to.x, from.z) && !free(from.x, to.z)) return false;
   if (!on.climb) return true;
   const [low, high] = [on.tiles.height(from.x, from.z), on.tiles.height(to.x, to.z)];
   if (low === null || high === null) return true;

@@ -2,6 +2,7 @@
 
 import type {
   Acted,
+  Blocker,
   ChangedProperty,
   ClientMessage,
   Closing,
@@ -71,7 +72,14 @@ function readJoinRules(r: Reader): JoinRules {
 
 function readMoveRules(r: Reader): MoveRules {
   const more = r.open(8);
-  const m: MoveRules = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2), blocks: r.list(() => r.u8()) };
+  const m: MoveRules = { tickMs: r.u32(), tileCm: r.i32(), topSpeed: r.u32(), commandMs: r.u32(), graceMs: r.u32(), leashMs: r.u32(), climb: r.nil() ? null : r.list(() => r.i32(), 2), blocks: r.list(readBlocker) };
+  r.skip(more);
+  return m;
+}
+
+function readBlocker(r: Reader): Blocker {
+  const more = r.open(2);
+  const m: Blocker = { kind: r.u8(), sizeCm: r.list(() => r.i32(), 2) };
   r.skip(more);
   return m;
 }

@@ -9,7 +9,9 @@ use super::form::{Form, KM_1000, Rule, TEXT};
 use super::keys::{Keys, NAME, keys};
 use super::page::quoted;
 use super::ranges::{RINGS, range_text, rings};
-use super::read::{ANY_LENGTH, lengths, lengths_text, quantity_within, text_of};
+use super::read::{
+    ANY_LENGTH, SIDES, lengths, lengths_text, quantity_within, sides, sides_text, text_of,
+};
 use super::tree::{Item, Node};
 use super::units::Quantity::Speed;
 
@@ -108,8 +110,10 @@ fn kind(k: &mut Keys<'_, '_, Named>, layers: &[String]) {
         "speed" other(("a speed, or \"top\"", Form::Or("top", &SPEED)), speed, speed_text) spec.speed_cm_s:
             "Top speed of the kind without a grant; \"top\" = the scene's top speed.";
         "blocks" flag() spec.blocks:
-            "Whether entities of the kind occupy the tile on which they stand, so that nobody else enters it; with \
-             moves = \"judged\" only.";
+            "Whether entities of the kind occupy tiles, so that nobody else enters them; with moves = \"judged\" only.";
+        "size" other(SIZE, size, size_text) spec.size_cm:
+            "With blocks = true only: the sides of a body, east-west and north-south, at most 16 tiles; tiles whose \
+             middles it covers are occupied. \"tile\" = the tile on which the entity stands.";
         "properties" sections(PropertySpec::new(0, ""), property) spec.properties:
             "What entities of the kind have beside a place.";
         "watch" sections(Watch::default(), watch) watch:
@@ -134,6 +138,21 @@ fn circle(node: &Node) -> Result<Option<(i32, i32)>, String> {
         [enter, leave] => Ok(Some((enter, leave))),
         _ => Err(format!("must be {}", CIRCLE.0)),
     }
+}
+
+const SIZE: Rule<'static> =
+    ("a length, two: [\"8m\", \"2m\"], or \"tile\"", Form::Or("tile", &SIDES.1));
+
+fn size(node: &Node) -> Result<Option<[i32; 2]>, String> {
+    match (text_of(node), &node.item) {
+        (Some("tile"), _) => Ok(None),
+        (_, Item::Array(list)) if list.len() != 2 => Err(format!("must be {}", SIZE.0)),
+        _ => sides(node).map(Some),
+    }
+}
+
+fn size_text(size: &Option<[i32; 2]>) -> String {
+    size.as_ref().map_or(quoted("tile"), sides_text)
 }
 
 fn property(k: &mut Keys<'_, '_, PropertySpec>) {
@@ -239,6 +258,35 @@ mod tests {
         let trusted = trusted.and_then(|c| c.build_scenes().map_err(|e| e.to_string()));
         let trusted = trusted.err().unwrap_or_default();
         assert!(trusted.contains("set moves = \"judged\""), "{trusted}");
+    }
+
+    #[test]
+    fn bodies_have_sides_that_are_read_and_printed_back() {
+        let of = |keys: &str| {
+            let kinds = "[[scene.kind]]\nname = \"player\"\n[[scene.kind]]\nname = \"wall\"\n";
+            parse(&format!("moves = \"judged\"\n{kinds}{keys}\n"))
+        };
+        for (size, want) in [
+            ("\"4m\"", Some([400; 2])),
+            ("[\"8m\", \"2m\"]", Some([800, 200])),
+            ("\"16m\"", Some([1_600; 2])),
+            ("\"tile\"", None),
+        ] {
+            let config = of(&format!("blocks = true\nsize = {size}")).unwrap();
+            assert_eq!(config.scenes[0].spec.kinds[1].size_cm, want);
+            assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+        }
+        for (keys, says) in [
+            ("size = \"4m\"", "set blocks = true"),
+            ("blocks = true\nsize = \"16.01m\"", "at most 16 m: 16 tiles of 1 m"),
+            ("blocks = true\nsize = [\"1m\", \"17m\"]", "at most 16 m: 16 tiles of 1 m"),
+            ("blocks = true\nsize = \"0m\"", "scene.0.kind.1.size"),
+            ("blocks = true\nsize = \"large\"", "scene.0.kind.1.size"),
+            ("blocks = true\nsize = [\"1m\"]", "[\"8m\", \"2m\"], or \"tile\""),
+        ] {
+            let said = of(keys).unwrap_err();
+            assert!(said.contains(says), "{keys}: {said}");
+        }
     }
 
     fn parse(kinds: &str) -> Result<Config, String> {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
-use super::form::Form;
+use super::form::{A_LENGTH, Form, LENGTH, Rule};
 use super::origin::Origin;
 use super::page::quoted;
 use super::tree::{Item, Node};
@@ -317,6 +317,28 @@ pub(super) fn lengths(node: &Node, rule: &str) -> Result<Vec<i32>, String> {
 pub(super) fn lengths_text(lengths: &[i32]) -> String {
     let text = |cm: &i32| quoted(&Quantity::Length.text((*cm).into()));
     format!("[{}]", lengths.iter().map(text).collect::<Vec<_>>().join(", "))
+}
+
+/// One length, or two along x and z.
+pub(super) const SIDES: Rule<'static> =
+    ("a length, or two: [\"16m\", \"10m\"]", Form::Either(&A_LENGTH, &Form::Few(2, 2, &A_LENGTH)));
+
+/// The lengths of [`SIDES`], centimetres.
+pub(super) fn sides(node: &Node) -> Result<[i32; 2], String> {
+    let side = |node: &Node| quantity_within(node, Quantity::Length, LENGTH).map(|cm| cm as i32);
+    match &node.item {
+        Item::Array(list) => match &list[..] {
+            [x, z] => Ok([side(x)?, side(z)?]),
+            _ => Err(format!("must be {}", SIDES.0)),
+        },
+        _ => side(node).map(|side| [side; 2]),
+    }
+}
+
+/// The same as text.
+pub(super) fn sides_text(&[x, z]: &[i32; 2]) -> String {
+    let side = |cm: i32| quoted(&Quantity::Length.text(cm.into()));
+    if x == z { side(x) } else { format!("[{}, {}]", side(x), side(z)) }
 }
 
 /// The legal values of a choice.

@@ -8,10 +8,12 @@ use purview::scene::spec::{BondSpec, LayerSpec, MoveSpec, Moves, PaceSpec, Rates
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
 
 use super::error::ConfigError;
-use super::form::{A_LENGTH, Form, KM_1000, LENGTH, LENGTH_OR_0, Rule, TEXT};
+use super::form::{A_LENGTH, Form, KM_1000, LENGTH, LENGTH_OR_0, TEXT};
 use super::keys::{HOUR, Io, Keys, NAME, keys};
 use super::page::quoted;
-use super::read::{ANY_LENGTH, Section, quantity_of, quantity_within, text_of};
+use super::read::{
+    ANY_LENGTH, SIDES, Section, quantity_of, quantity_within, sides, sides_text, text_of,
+};
 use super::tree::{Item, Node};
 use super::units::Quantity::{self, Length, Size, Speed};
 use super::{contents, kinds, pool, portals, updates, visibility};
@@ -112,7 +114,7 @@ fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     let says = "Side of a patch, or its sides along x and z, where one layer is enough. Default: a sixteenth of the land.";
     let resized = k.is_set("land") && !k.is_set("patch");
     if k.reads() || is_one {
-        k.other(("patch", says), (PATCH, patch, patch_text), |s| &mut s.layers[0].patch_cm);
+        k.other(("patch", says), (SIDES, sides, sides_text), |s| &mut s.layers[0].patch_cm);
     }
     if resized {
         k.value.layers = vec![new.clone()];
@@ -134,29 +136,10 @@ fn layers(k: &mut Keys<'_, '_, SceneSpec>) {
     }
 }
 
-const PATCH: Rule<'static> =
-    ("a length, or two: [\"16m\", \"10m\"]", Form::Either(&A_LENGTH, &Form::Few(2, 2, &A_LENGTH)));
-
-fn patch(node: &Node) -> Result<[i32; 2], String> {
-    let side = |node: &Node| quantity_within(node, Length, LENGTH).map(|cm| cm as i32);
-    match &node.item {
-        Item::Array(list) => match &list[..] {
-            [x, z] => Ok([side(x)?, side(z)?]),
-            _ => Err(format!("must be {}", PATCH.0)),
-        },
-        _ => side(node).map(|side| [side; 2]),
-    }
-}
-
-fn patch_text(&[x, z]: &[i32; 2]) -> String {
-    let side = |cm: i32| quoted(&Length.text(cm.into()));
-    if x == z { side(x) } else { format!("[{}, {}]", side(x), side(z)) }
-}
-
 fn layer(k: &mut Keys<'_, '_, LayerSpec>) {
     keys! { k;
         "name" text(NAME) name: "The layer's name.";
-        "patch" other(PATCH, patch, patch_text) patch_cm:
+        "patch" other(SIDES, sides, sides_text) patch_cm:
             "Side of a patch, or its sides along x and z.";
     }
 }
@@ -389,7 +372,7 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
         "region_lands_x" | "region_lands_z" | "region side" | "regions" => "region",
         "spawn_x" | "spawn_z" => "spawn",
         "kinds" | "kinds.layer" | "kinds.speed" | "kinds.properties" | "kinds.sights"
-        | "kinds.circle" => "kind",
+        | "kinds.circle" | "kinds.blocks" | "kinds.size" => "kind",
         "layers" => "layer",
         "contents" => "entity",
         "portals" => "portal",

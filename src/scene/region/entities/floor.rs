@@ -17,7 +17,7 @@ enum Land<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Floor<'a> {
     land: Land<'a>,
-    /// Tiles that others occupy; `None`: none is.
+    /// What occupies tiles; `None`: nothing does.
     obstacles: Option<Obstacles<'a>>,
 }
 
@@ -53,11 +53,15 @@ impl Tiles for Floor<'_> {
     }
 
     fn is_free(&self, plane: Plane, tile: Tile) -> bool {
-        let is_ground = match self.land {
+        match self.land {
             Land::Map(ground) => ground.is_free(plane, tile),
             Land::Flat(open) => open.is_free(plane, tile),
-        };
-        is_ground && self.obstacles.is_none_or(|others| others.leave_free(plane, tile))
+        }
+    }
+
+    fn admits(&self, plane: Plane, from: Tile, to: Tile) -> bool {
+        let others = self.obstacles;
+        self.is_free(plane, to) && others.is_none_or(|others| others.admit(plane, from, to))
     }
 
     fn height_cm(&self, tile: Tile) -> Option<i32> {

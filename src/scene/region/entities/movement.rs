@@ -14,7 +14,7 @@ use crate::scene::movement::{
     Accepted, Footing, Move, MoveCommand, Mover, Own, Reason, ServerMs, Trajectory,
 };
 use crate::scene::region::Region;
-use crate::scene::{Kind, Plane, Pos, Seq, TickStamp, Tile};
+use crate::scene::{Kind, Plane, Pos, Seq, TickStamp, Tile, TileRect};
 
 impl Region {
     /// The time of the tick that is open, by the server's clock.
@@ -31,8 +31,7 @@ impl Region {
         let now = self.now();
         let rules = self.identity.scene().judged.as_ref()?;
         let EntityStore { hot, records, blockers, .. } = &mut self.entities;
-        let body = &hot[slot as usize];
-        let obstacles = blockers.for_entity(body.kind, body.pos);
+        let obstacles = blockers.for_entity(hot[slot as usize].id);
         let tiles = self.doors.floor(self.identity.scene()).among(obstacles);
         let record = &mut records[slot as usize];
         let Role::Real(real) = &mut record.role else { return None };
@@ -289,7 +288,7 @@ impl Region {
         }
     }
 
-    /// Entities have come to occupy tiles: checks those paths anew that may come there. A tile that is free again lets an
+    /// Bodies have come to occupy tiles: checks those paths anew that may come there. A tile that is free again lets an
     /// entity pass with its next command, as a door that has opened does.
     fn recheck_paths_to_taken(&mut self, now: ServerMs) {
         let taken = self.entities.blockers.take_taken();
@@ -305,8 +304,9 @@ impl Region {
             }
             let way_cm = track.way_cm(now).saturating_add(2 * tile_cm.unsigned_abs());
             let (plane, pos) = (self.entities.record(slot).plane, self.entities.body(slot).pos);
-            let is_near = |(where_, tile): &(Plane, Tile)| {
-                let middle = tile.middle(tile_cm, pos.y);
+            let here = Tile::of(pos, tile_cm.max(1));
+            let is_near = |(where_, tiles): &(Plane, TileRect)| {
+                let middle = tiles.nearest(here).middle(tile_cm, pos.y);
                 let off_cm = middle.x.abs_diff(pos.x).max(middle.z.abs_diff(pos.z));
                 *where_ == plane && off_cm <= way_cm
             };

@@ -18,7 +18,7 @@ impl EntityStore {
         (place.x, place.y, place.z) = (pos.x, pos.y, pos.z);
         let index = &mut self.planes[place.plane_ix as usize];
         if self.blockers.has_kind(body.kind) {
-            self.blockers.pass(index.plane, (before, pos));
+            self.blockers.pass(index.plane, body, before);
         }
         let grids = &mut index.grids;
         let Some(grid) = &mut grids[usize::from(body.kind.0)] else { return };
@@ -94,7 +94,7 @@ impl EntityStore {
         index.visitors += u32::from(body.id.content().is_none());
         let is_passable = || !body.real && mutants::has(Mutant::GhostsPassable);
         if self.blockers.has_kind(body.kind) && !is_passable() {
-            self.blockers.enter(plane, body.pos);
+            self.blockers.enter(plane, body);
         }
         let patch_cm = self.kind_patches[kind].side_cm;
         let grid = index.grids[kind].get_or_insert_with(|| Grid::new(self.ground, patch_cm));
@@ -107,7 +107,7 @@ impl EntityStore {
         let kind = usize::from(body.kind.0);
         let plane_ix = self.places[slot as usize].plane_ix;
         if self.blockers.has_kind(body.kind) {
-            self.blockers.leave(self.planes[plane_ix as usize].plane, body.pos);
+            self.blockers.leave(self.planes[plane_ix as usize].plane, body);
         }
         let spot = std::mem::replace(&mut self.spots[slot as usize], Spot::NONE);
         let index = &mut self.planes[plane_ix as usize];

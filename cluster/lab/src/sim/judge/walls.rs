@@ -1,4 +1,4 @@
-//! Nobody walks onto a tile that another entity occupies.
+//! Nobody walks onto a tile that another entity occupies, except from a tile that the same entity occupies.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,13 @@ const KNOWN_TICKS: u64 = 30;
 /// The farthest that a player walks from a tick to the next one, centimetres: what goes farther was put there.
 const STEP_CM: u32 = 150;
 
-/// Since when a region has known of entities on tiles.
+/// Since when, and until when, a region has known of entities on tiles, those that have left a while ago too.
 #[derive(Debug)]
 struct Held {
     of: ((Host, u64), Epoch),
-    since: FxHashMap<(Plane, Tile, EntityId), Tick>,
+    /// The last tick that was noted.
+    at: Tick,
+    spans: FxHashMap<(Plane, Tile, EntityId), (Tick, Tick)>,
 }
 
 /// The occupied tiles as each region knows them, neighbours' entities included.
@@ -31,10 +33,14 @@ impl Walls {
     pub fn note(&mut self, process: (Host, u64), region: &Region) {
         let (of, now) = ((process, region.epoch()), region.current_tick());
         let before = self.held.remove(&region.id()).filter(|held| held.of == of);
-        let before = before.map(|held| held.since).unwrap_or_default();
-        let since = |at| before.get(&at).copied().unwrap_or(now);
-        let since = region.occupied().map(|at| (at, since(at))).collect();
-        self.held.insert(region.id(), Held { of, since });
+        let (at, mut spans) = before.map_or((now, FxHashMap::default()), |b| (b.at, b.spans));
+        spans.retain(|_, (_, until)| now.0 <= until.0 + KNOWN_TICKS);
+        for tile in region.occupied() {
+            let span = spans.entry(tile).or_insert((now, now));
+            let was_away = span.1 < at;
+            *span = (if was_away { now } else { span.0 }, now);
+        }
+        self.held.insert(region.id(), Held { of, at: now, spans });
     }
 
     /// What must hold of a player from one tick to the next one.
@@ -49,11 +55,14 @@ impl Walls {
             return Ok(());
         }
         let (id, plane) = (now.player.id, now.player.plane);
-        let known = self.held.get(&now.region).into_iter().flat_map(|held| &held.since);
-        let on_it =
-            known.filter(|((on, tile, other), _)| (*on, *tile) == (plane, entered) && *other != id);
-        match on_it.min_by_key(|(_, since)| **since) {
-            Some(((.., other), since)) if now.tick.0 >= since.0 + KNOWN_TICKS => Err(format!(
+        let Some(held) = self.held.get(&now.region) else { return Ok(()) };
+        let on_it = held.spans.iter().filter(|((on, tile, other), (_, until))| {
+            let is_there = (*on, *tile, *until) == (plane, entered, held.at) && *other != id;
+            // A body lets out what stands in it, and may have moved on since.
+            is_there && !held.spans.contains_key(&(plane, left, *other))
+        });
+        match on_it.min_by_key(|(_, (since, _))| *since) {
+            Some(((.., other), (since, _))) if now.tick.0 >= since.0 + KNOWN_TICKS => Err(format!(
                 "{id} has walked from {from:?} to {to:?}, which {other} occupies since {since}"
             )),
             _ => Ok(()),
