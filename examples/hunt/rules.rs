@@ -140,7 +140,9 @@ impl Hunt {
     // ANCHOR_END: events
 
     fn comes(&mut self, draft: &mut Draft<'_>, id: EntityId) {
-        let (Some(entity), since) = (draft.find(id), Step::Since(draft.now())) else { return };
+        // It may have gone elsewhere in the same tick: then the rules there begin with it.
+        let Some(entity) = draft.find(id).filter(|e| e.is_real) else { return };
+        let since = Step::Since(draft.now());
         match entity.kind {
             PLAYER if draft.get::<i64>(id, HP) == 0 => draft.set(id, HP, &PLAYER_HP),
             MONSTER => drop(self.awake.insert(id)),

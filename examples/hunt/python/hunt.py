@@ -49,7 +49,7 @@ class Hunt(Worker):
 
     def on_entered(self, entity):
         if entity.kind == PLAYER and not self.get(entity, HP):
-            self.set(entity.id, HP, PLAYER_HP)
+            self.set(entity.id, HP, PLAYER_HP, as_told=True)
         others = [drop for drop, _ in self.get(entity, TAKEN, [])]
         for other in others + [self.get(entity, TAKER)] * bool(self.get(entity, TAKER)):
             self.steps[entity.id, other] = self.mark()

@@ -285,6 +285,7 @@ impl Judge {
                 self.messages_due(region, is_new);
                 self.inner().relations.note(region);
             }
+            Some(Logic::Sessions | Logic::Linger) => self.inner().accounts.acts(region),
             _ => {}
         }
         if self.has_game() {

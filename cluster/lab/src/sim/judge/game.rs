@@ -23,8 +23,7 @@ use purview::scene::region::{Commands, GameLogic, Known};
 use purview::scene::{EntityId, Epoch, Region, RegionId, Scene, SceneId};
 
 use self::commands::Probes;
-use self::history::History;
-pub(super) use self::history::When;
+pub(super) use self::history::{History, When};
 use self::hits::Hits;
 pub(super) use self::watching::WatchRadii;
 use self::watching::Watching;

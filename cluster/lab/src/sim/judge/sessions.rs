@@ -5,14 +5,16 @@
 //! | its client was told that it has left | the value that the client was told before |
 //! | another session has ended its session, or its client was lost | the same |
 //! | its region has died | what was told before the last checkpoint may be: a while ago |
+//! | the same, and the store has lost that checkpoint | any: another region may have it as it was long ago |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use purview::scene::{EntityId, Epoch, Region, RegionId};
+use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
 
-use super::{Invariant, Judge};
+use super::game::{History, When};
+use super::{Invariant, Judge, TICK};
 
 /// A value that was told so long ago is in a checkpoint, or was reported by the session. Time without a
 /// store does not count.
@@ -31,7 +33,11 @@ struct Account {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Accounts(BTreeMap<u32, Account>);
+pub(super) struct Accounts {
+    all: BTreeMap<u32, Account>,
+    /// From which states regions went on.
+    history: History,
+}
 
 /// How the names of clients begin, which are the subjects of their tokens.
 pub const WALKER: &str = "walker ";
@@ -39,6 +45,19 @@ pub const WALKER: &str = "walker ";
 /// The claims of a client's token: its name again, so that claims of another subject are noticed.
 pub fn claims_of(name: &str) -> Bytes {
     Bytes::copy_from_slice(name.as_bytes())
+}
+
+impl Accounts {
+    /// A region acts, perhaps by a new owner.
+    pub fn acts(&mut self, region: &Region) {
+        self.history.acts(region);
+    }
+
+    /// Whether a later owner of the region went on from a state of before this time.
+    fn went_back_behind(&self, (region, epoch): (RegionId, Epoch), at: Duration) -> bool {
+        let tick = Tick((at.as_millis() / TICK.as_millis()) as u64);
+        self.history.is_undone(When { region, epoch, tick })
+    }
 }
 
 impl Judge {
@@ -75,7 +94,7 @@ impl Judge {
         }
         let mut inner = self.inner();
         let lives_in = inner.acting.get(&id).map(|acting| (acting.region, acting.region_epoch));
-        let account = inner.accounts.0.entry(subject).or_default();
+        let account = inner.accounts.all.entry(subject).or_default();
         if begins {
             // What came before counts in the value with which this life begins.
             (account.current, account.told) = (Some(id), VecDeque::new());
@@ -89,7 +108,7 @@ impl Judge {
     /// A client that has read nothing for a while is told of a player that another session has replaced since.
     fn has_given_way(&self, subject: u32, id: EntityId) -> bool {
         let inner = self.inner();
-        let account = inner.accounts.0.get(&subject);
+        let account = inner.accounts.all.get(&subject);
         let next = account.filter(|account| account.current.is_some_and(|now| now != id));
         let began = next.and_then(|next| next.told.front()).map(|(at, _)| *at);
         let acted = inner.acting.get(&id).map(|acting| acting.at);
@@ -98,7 +117,8 @@ impl Judge {
 
     fn is_told_less(&self, subject: u32, id: EntityId, value: u64) -> bool {
         let inner = self.inner();
-        let account = inner.accounts.0.get(&subject).filter(|account| account.current == Some(id));
+        let account =
+            inner.accounts.all.get(&subject).filter(|account| account.current == Some(id));
         let last = account.and_then(|account| account.told.back());
         last.is_some_and(|(_, before)| value < *before)
     }
@@ -106,7 +126,7 @@ impl Judge {
     /// A client was told that its player has left with this value.
     pub fn value_stored(&self, subject: u32, value: u64) {
         let mut inner = self.inner();
-        let account = inner.accounts.0.entry(subject).or_default();
+        let account = inner.accounts.all.entry(subject).or_default();
         account.stored = account.stored.max(value);
     }
 
@@ -116,27 +136,37 @@ impl Judge {
         subject: u32,
         now: Duration,
     ) -> Option<(u64, &'static str, Option<EntityId>)> {
-        let (told, stored, current, has_new_owner) = {
+        let (told, stored, current, lived_in) = {
             let inner = self.inner();
-            let account = inner.accounts.0.get(&subject)?;
-            let is_newer = |(region, epoch): (RegionId, Epoch)| {
-                inner.regions.get(&region).is_none_or(|owner| owner.epoch > epoch)
-            };
-            let has_new_owner = account.lived_in.is_some_and(is_newer);
-            (account.told.clone(), account.stored, account.current, has_new_owner)
+            let account = inner.accounts.all.get(&subject)?;
+            (account.told.clone(), account.stored, account.current, account.lived_in)
         };
         let last = told.back().map_or(now, |(at, _)| *at);
         let since = now.saturating_sub(last);
-        let recovered = has_new_owner || current.is_some_and(|id| self.is_recovered(id, since));
+        let recovered = lived_in.is_some_and(|lived_in| self.has_new_owner(lived_in))
+            || current.is_some_and(|id| self.is_recovered(id, since));
         let unkept = self.unkept_since(now);
         let until = match recovered {
             true => last.saturating_sub(KEPT + unkept),
             false => now,
         };
-        let told = told.iter().filter(|(at, _)| *at <= until).map(|(_, value)| *value).max();
+        let is_lost = lived_in.is_some_and(|lived_in| self.has_lost(lived_in, until));
+        let told = told.iter().filter(|_| !is_lost);
+        let told = told.filter(|(at, _)| *at <= until).map(|(_, value)| *value).max();
         match told {
             Some(told) if told > stored => Some((told, "a client was told it", current)),
             _ => Some((stored, "a client was told that its player has left with it", current)),
         }
+    }
+
+    fn has_new_owner(&self, (region, epoch): (RegionId, Epoch)) -> bool {
+        self.inner().regions.get(&region).is_none_or(|owner| owner.epoch > epoch)
+    }
+
+    /// Whether a store that has broken its promise let a later owner of the region go on from a state of before this
+    /// time.
+    fn has_lost(&self, lived_in: (RegionId, Epoch), until: Duration) -> bool {
+        let inner = self.inner();
+        inner.checkpoints_lost.is_some() && inner.accounts.went_back_behind(lived_in, until)
     }
 }

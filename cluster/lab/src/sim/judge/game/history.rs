@@ -21,7 +21,7 @@ impl When {
 
 /// The owners of regions, and from which states they went on.
 #[derive(Debug, Default)]
-pub(super) struct History(BTreeMap<(RegionId, Epoch), Option<Tick>>);
+pub(in super::super) struct History(BTreeMap<(RegionId, Epoch), Option<Tick>>);
 
 impl History {
     pub fn acts(&mut self, region: &Region) -> bool {

@@ -47,7 +47,11 @@ impl Hits {
         let when = When::now_in(region);
         let mut now: BTreeMap<EntityId, i64> = BTreeMap::new();
         for (id, hp) in commands.given().filter_map(|(_, command)| hp_set(command)) {
-            let Some(known) = region.known(id).filter(|e| e.is_real) else { continue };
+            let Some(known) = region.known(id) else { continue };
+            if !known.is_real {
+                let text = format!("the rules set the hit points of {id}, which lives elsewhere");
+                return Err((Invariant::HitPoints, vec![id], text));
+            }
             if known.plane == Plane::LIMBO || region.is_searched(id) {
                 self.waiting.entry(id).or_default().push(Hit { hp, when, at });
                 continue;
