@@ -19,11 +19,9 @@ use purview::scene::messages::{
     Bond, Claim, Destination, Effect, Handoff, Input, KeptBonds, NamedBond, Notice, Order,
     Presented, Recovered, Resume, Spawn,
 };
-use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::properties::Properties;
 use purview::scene::region::{ESCROW_TICKS, Recovery};
-use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq,
     SessionId, Tick, Visibility,
@@ -31,6 +29,7 @@ use purview::scene::{
 
 mod actions;
 mod back;
+mod judged;
 
 /// What happened in all histories, to see that enough did.
 #[derive(Debug, Default)]
@@ -384,39 +383,6 @@ fn a_neighbour_whose_tick_is_open_sends_all_its_ghosts_of_that_tick_at_once() {
     fx.clear();
     w.regions[1].handle(Input::Recovered(Box::new(late)), &mut fx);
     assert!(fx.is_empty(), "old news: {fx:?}");
-}
-
-/// With judged moves, a player stands where its trajectory had come to when its session last heard
-/// of it, and its correction is newer than any that its client knows.
-#[test]
-fn a_judged_player_stands_where_its_trajectory_had_come_to() {
-    let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
-    let spec = SceneSpec { moves, top_speed_cm_s: 600, ..scene(Visibility::Patches, 60) };
-    let mut w = World::new(spec, 1);
-    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    w.steps(3);
-    let (id, tick) = (w.clients[&a].entity, w.tick);
-    let kept = w.regions[0].checkpoint().expect("a closed tick");
-    let own = w.clients[&a].own.expect("the client was told its own movement");
-    let trajectory = Vector::heading(Pos::ground(2_400, 500), 1, 0, 500);
-    let start = ServerMs((tick.0 + 1) * 100);
-    let trajectory = Trajectory { motion: Move::Vector(trajectory), start, lasts_ms: u32::MAX };
-    let known = Presented {
-        own: Some((tick.next(), Box::new(Own { correction: 7, trajectory, ..own }))),
-        facing: Facing::SOUTH,
-        properties: Properties::with_appearance(b"look").unwrap(),
-        ..presented_by(a, id, Pos::ground(3_000, 500), Tick(tick.0 + 11))
-    };
-    let (mut region, mut fx) = recover(&w.scene, kept, &[], 10);
-    fx.clear();
-    region.handle(Input::Present(Box::new(known)), &mut fx);
-    region.tick(Tick(tick.0 + 40), &mut fx);
-    let Some(Effect::Notice(_, Notice::Route { own: Some(own), pos, .. })) = fx.first() else {
-        panic!("{fx:?}");
-    };
-    // A second of walking at 5 m/s.
-    assert_eq!((*pos, own.correction), (Pos::ground(2_900, 500), 8));
-    assert!(own.trajectory.motion.is_standing());
 }
 
 /// The handoff by which a player goes from region 0 to region 1 of a world.

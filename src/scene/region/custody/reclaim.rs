@@ -23,14 +23,14 @@ use crate::scene::region::{PATIENCE, Region};
 use crate::scene::views::{NUMBERS_LEFT, Ties};
 use crate::scene::{Account, Epoch, Kind, Plane, Pos, Seq, Tick, TickStamp};
 
-/// Requests of a player between two of its lives: more than it makes in one.
+/// Requests of a player, or corrections, between two of its lives: more than there are in one.
 const COUNTED: u32 = 1 << 20;
 
 /// Incarnations after which a player of unknown numbers begins from below: by then no peer remembers the old ones.
 const LIVES: u64 = 1 << 11;
 
-/// From where the requests are numbered of a player that goes on: above all that it may have said. Where the numbers
-/// end it begins from below, as after so many lives.
+/// From where the requests are numbered of a player that goes on: above all that it may have said, and so its
+/// corrections. Where the numbers end it begins from below, as after so many lives.
 pub fn counter(epoch: Epoch, last: u32) -> u32 {
     let lives = (epoch.lives() % LIVES) as u32;
     let above = last.checked_add(COUNTED).filter(|above| u32::MAX - above >= NUMBERS_LEFT);
@@ -161,7 +161,7 @@ impl Region {
         self.views.note_new_incarnation(id);
         // The region that had handed it here may say so again, long after the player has left.
         self.custody.escrow.note(self.clock.tick(), id, epoch);
-        let mover = self.mover_of(&presented, known.as_ref(), pos);
+        let mover = self.mover_of(&presented, known.as_ref(), (pos, epoch));
         if let Some(mover) = mover {
             self.give_mover(slot, Some(mover));
             self.place_at(slot, pos);
@@ -264,18 +264,21 @@ impl Region {
         &self,
         presented: &Presented,
         known: Option<&Handoff>,
-        pos: Pos,
+        (pos, epoch): (Pos, Epoch),
     ) -> Option<Box<Mover>> {
         self.identity.scene().judged.as_ref()?;
         let now = self.now();
         let speed = self.identity.scene().speed_of(Kind::PLAYER);
         let before = known.and_then(|known| known.mover.clone());
         let mut mover = before.unwrap_or_else(|| Box::new(Mover::new(now, pos, speed)));
-        if let Some((_, own)) = &presented.own {
-            let Own { correction, speed_cm_s, flags, .. } = **own;
-            let newer = known.is_none_or(|known| Region::knows_more(presented, known));
-            mover.go_on(now, correction, newer.then_some((speed_cm_s, flags)));
-        }
+        let Some((_, own)) = &presented.own else {
+            // Its client may have followed later corrections, and follows only newer ones.
+            mover.go_on(now, counter(epoch, mover.correction()), None);
+            return Some(mover);
+        };
+        let Own { correction, speed_cm_s, flags, .. } = **own;
+        let newer = known.is_none_or(|known| Region::knows_more(presented, known));
+        mover.go_on(now, correction, newer.then_some((speed_cm_s, flags)));
         Some(mover)
     }
 }
