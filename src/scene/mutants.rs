@@ -193,6 +193,8 @@ pub enum Mutant {
     RelationsUnlearned,
     /// A handoff forgets how far logic lets a player see.
     SightForgotten,
+    /// Players see entities of every kind as far as each other, whatever the circle of the kind.
+    CircleIgnored,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -260,7 +262,7 @@ pub const ALL: [Mutant; 54] = [
 ];
 
 /// Bugs that only a run with a game's logic can show.
-pub const GAME: [Mutant; 15] = [
+pub const GAME: [Mutant; 14] = [
     Mutant::AccountLost,
     Mutant::BondsLost,
     Mutant::WatchLost,
@@ -275,8 +277,10 @@ pub const GAME: [Mutant; 15] = [
     Mutant::SecretsTold,
     Mutant::ChangeUntold,
     Mutant::EventsLost,
-    Mutant::SightForgotten,
 ];
+
+/// Bugs that only a run shows whose logic limits sights.
+pub const SIGHTS: [Mutant; 2] = [Mutant::SightForgotten, Mutant::CircleIgnored];
 
 /// Bugs that only a run with messages of the logic can show.
 pub const MESSAGES: [Mutant; 6] = [
@@ -306,7 +310,7 @@ pub const WORKERS: [Mutant; 9] = [
 
 /// Every mutant that is a bug.
 pub fn every() -> impl Iterator<Item = Mutant> {
-    ALL.into_iter().chain(GAME).chain(WORKERS).chain(MESSAGES).chain(SESSIONS)
+    ALL.into_iter().chain(GAME).chain(WORKERS).chain(MESSAGES).chain(SESSIONS).chain(SIGHTS)
 }
 
 thread_local! {
