@@ -197,6 +197,8 @@ pub enum Mutant {
     TermsIgnored,
     /// Of a row of commands those that can be done are done.
     RowTorn,
+    /// Players see entities of every kind as far as each other, whatever the circle of the kind.
+    CircleIgnored,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -264,7 +266,7 @@ pub const ALL: [Mutant; 54] = [
 ];
 
 /// Bugs that only a run with a game's logic can show.
-pub const GAME: [Mutant; 15] = [
+pub const GAME: [Mutant; 14] = [
     Mutant::AccountLost,
     Mutant::BondsLost,
     Mutant::WatchLost,
@@ -279,8 +281,10 @@ pub const GAME: [Mutant; 15] = [
     Mutant::SecretsTold,
     Mutant::ChangeUntold,
     Mutant::EventsLost,
-    Mutant::SightForgotten,
 ];
+
+/// Bugs that only a run shows whose logic limits sights.
+pub const SIGHTS: [Mutant; 2] = [Mutant::SightForgotten, Mutant::CircleIgnored];
 
 /// Bugs that only a run with messages of the logic can show.
 pub const MESSAGES: [Mutant; 6] = [
@@ -312,7 +316,7 @@ pub const WORKERS: [Mutant; 11] = [
 
 /// Every mutant that is a bug.
 pub fn every() -> impl Iterator<Item = Mutant> {
-    ALL.into_iter().chain(GAME).chain(WORKERS).chain(MESSAGES).chain(SESSIONS)
+    ALL.into_iter().chain(GAME).chain(WORKERS).chain(MESSAGES).chain(SESSIONS).chain(SIGHTS)
 }
 
 thread_local! {

@@ -49,6 +49,7 @@ pub(in crate::scene) use self::watch::{watch_reach_cm, watched_twice};
 use super::contents::{ContentSpec, Contents};
 use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
+use super::mutants::{self, Mutant};
 use super::portals::{PortalSpec, Portals};
 use super::properties::{PropertySpec, Schema};
 pub use super::spec_error::SpecError;
@@ -300,6 +301,7 @@ impl SceneSpec {
     #[inline]
     pub fn visibility_of(&self, kind: Kind) -> Visibility {
         let circle = self.kinds.get(usize::from(kind.0)).and_then(|kind| kind.circle_cm);
+        let circle = circle.filter(|_| !mutants::has(Mutant::CircleIgnored));
         let of = |(enter_cm, leave_cm)| Visibility::Circle { enter_cm, leave_cm };
         circle.map_or(self.visibility, of)
     }

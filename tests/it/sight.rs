@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use purview::scene::messages::{Command, CommandError, Order};
-use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::{EntityId, Plane, Pos, RangeSet, RegionId, SceneSpec, Visibility};
 
 use crate::commands::{ends, posted_in};
@@ -78,10 +77,4 @@ fn a_blinded_player_is_shown_what_is_near_over_borders_and_all_again_afterwards(
         blinded_player_walks(spec(), seed);
         blinded_player_walks(in_patches(), seed);
     }
-}
-
-#[test]
-fn this_test_notices_a_bug() {
-    let walks = a_blinded_player_is_shown_what_is_near_over_borders_and_all_again_afterwards;
-    assert!(is_noticed_by(Mutant::SightForgotten, walks));
 }

@@ -114,6 +114,12 @@ impl Region {
         real.and_then(|real| real.watch.as_deref()).map_or(&[], |state| &state.sighted)
     }
 
+    /// How far logic lets a player that lives here see, centimetres; `None`: as far as its sight.
+    pub fn sight_limit(&self, id: EntityId) -> Option<u32> {
+        let real = self.entities.real_slot(id).and_then(|slot| self.entities.real(slot));
+        real.and_then(|real| real.watch.as_deref()?.sight_cm)
+    }
+
     /// Which entities that live here have which others in their radius, of all planes or of one.
     pub(super) fn all_sighted(&self, plane: Option<Plane>) -> Vec<(EntityId, EntityId)> {
         let on_it = |slot: &u32| plane.is_none_or(|p| self.entities.record(*slot).plane == p);

@@ -27,6 +27,7 @@ use super::judge::{Invariant, Judge, LINGER_MS, Scope};
 use super::network::{Delays, Host, Net};
 use super::portals;
 use super::process::{self, Process, Reach, SimContext};
+use super::sights;
 use super::store::Memory;
 use super::walls;
 use super::{Options, REGION_CM};
@@ -61,7 +62,8 @@ fn size_cm(options: &Options) -> (i32, i32) {
 /// The scenes and the limits of all processes. Unless moves are judged, an entity stands where its client's last
 /// input put it.
 fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
-    let (plane_groups, npcs) = (options.plane_groups, options.npcs);
+    let plane_groups = options.plane_groups;
+    let npcs = options.npcs || options.logic == Some(super::Logic::Sights);
     let (width, depth) = size_cm(options);
     let balance = if options.balance { "on" } else { "off" };
     let mut text = format!(
@@ -123,6 +125,9 @@ impl Cluster {
         if options.logic.is_some_and(super::Logic::shares_subjects) {
             let players = config.scenes.iter_mut().filter_map(|scene| scene.spec.kinds.first_mut());
             players.for_each(|kind| kind.properties = vec![value_property()]);
+        }
+        if options.logic == Some(super::Logic::Sights) {
+            config.scenes.iter_mut().for_each(|scene| sights::add_to(&mut scene.spec));
         }
         if options.walls {
             config.scenes.iter_mut().for_each(|scene| walls::add_to(&mut scene.spec));

@@ -17,6 +17,7 @@ mod rules;
 mod scenes;
 mod sessions;
 mod sights;
+mod things;
 mod trails;
 mod walls;
 mod workers;
@@ -115,6 +116,7 @@ struct Inner {
     lingering: lingering::Lingering,
     walls: walls::Walls,
     relations: scenes::Relations,
+    things: things::Things,
     lives: u64,
 }
 
@@ -142,6 +144,8 @@ pub struct Judge {
     portals: Vec<Arc<Scene>>,
     /// The side of a tile, if kinds of entities block the way, centimetres.
     wall_cm: Option<i32>,
+    /// The radii of kinds that are no players, where logic limits sights.
+    circles: things::Circles,
     inner: Mutex<Inner>,
 }
 
@@ -177,6 +181,7 @@ impl Judge {
             logic: None,
             portals: Vec::new(),
             wall_cm: None,
+            circles: Vec::new(),
             inner: Mutex::default(),
         }
     }
@@ -193,9 +198,11 @@ impl Judge {
         let mut specs = config.scenes.iter().map(|scene| &scene.spec);
         let has_portals = specs.clone().any(|spec| !spec.portals.is_empty());
         let portals = if has_portals { config.build_scenes()? } else { Vec::new() };
+        let limited = (logic == Some(Logic::Sights)).then(|| specs.clone().next()).flatten();
+        let circles = limited.map(things::circles).unwrap_or_default();
         let walled = specs.find(|spec| spec.kinds.iter().any(|kind| kind.blocks));
         let wall_cm = walled.map(|spec| spec.moves.tile_cm);
-        Ok(Judge { watch, logic, portals, wall_cm, ..self })
+        Ok(Judge { watch, logic, portals, wall_cm, circles, ..self })
     }
 
     pub fn has_game(&self) -> bool {
@@ -286,6 +293,7 @@ impl Judge {
                 self.inner().relations.note(region);
             }
             Some(Logic::Sessions | Logic::Linger) => self.inner().accounts.acts(region),
+            Some(Logic::Sights) => self.limits_last(region),
             _ => {}
         }
         if self.has_game() {
@@ -422,8 +430,14 @@ impl Observer for Eye {
     }
 
     fn tick_over(&self, region: &Region) {
-        if self.judge.has_game() && !self.closed.load(Relaxed) {
+        if self.closed.load(Relaxed) {
+            return;
+        }
+        if self.judge.has_game() {
             self.judge.game_tick_over(region);
+        }
+        if self.judge.logic == Some(Logic::Sights) {
+            self.judge.looks(region);
         }
     }
 

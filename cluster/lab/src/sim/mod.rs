@@ -31,6 +31,7 @@ pub mod report;
 pub mod sample;
 pub mod schedule;
 pub mod shrink;
+pub mod sights;
 pub mod store;
 mod virtual_clock;
 pub mod walls;

@@ -147,7 +147,7 @@ pub fn run(mutants: &[Mutant], runs: &Runs, folder: Option<&Path>) -> anyhow::Re
     Ok(u8::from(!all_found))
 }
 
-/// Parses `all`, `game`, `workers`, `messages`, `sessions`, or names of [`Mutant`]s.
+/// Parses `all`, `game`, `workers`, `messages`, `sessions`, `sights`, or names of [`Mutant`]s.
 pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
     let groups = [
         ("all", &mutants::ALL[..]),
@@ -155,6 +155,7 @@ pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
         ("workers", &mutants::WORKERS),
         ("messages", &mutants::MESSAGES),
         ("sessions", &mutants::SESSIONS),
+        ("sights", &mutants::SIGHTS),
     ];
     if let Some((_, group)) = groups.into_iter().find(|(name, _)| *name == text) {
         return Ok(group.to_vec());
@@ -163,7 +164,7 @@ pub fn named(text: &str) -> Result<Vec<Mutant>, String> {
         every().find(|mutant| format!("{mutant:?}") == word).ok_or_else(|| {
             let all: Vec<String> = every().map(|mutant| format!("{mutant:?}")).collect();
             format!(
-                "{word:?} is not a deliberate bug: expected all, game, workers, messages, sessions, or a list of {}",
+                "{word:?} is not a deliberate bug: expected all, game, workers, messages, sessions, sights, or a list of {}",
                 all.join(",")
             )
         })

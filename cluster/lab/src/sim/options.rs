@@ -143,6 +143,8 @@ pub enum Logic {
     Sessions,
     /// The same, and players linger after their clients are gone.
     Linger,
+    /// Things stand and walk about, and every region limits and frees how far players are shown them.
+    Sights,
 }
 
 impl Logic {

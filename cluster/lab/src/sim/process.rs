@@ -38,6 +38,7 @@ use super::heralds::Heralds;
 use super::journal::{Journal, What};
 use super::judge::{Eye, Floor, Judge, WatchedGame, claims_of};
 use super::network::{End, Host, Net, Port, Receiver, Sender, Silent, address};
+use super::sights::Sights;
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
 use super::workers::{self, Workers};
@@ -290,6 +291,10 @@ fn game(
         (Logic::Workers, hub) => Arc::new(RemoteRules(hub?.clone())),
         (Logic::Hunt, _) => crate::game::hunt(),
         (Logic::Messages, _) => return Some(Arc::new(Heralds { eye: eye.clone(), seed })),
+        (Logic::Sights, _) => {
+            let (eye, will) = (eye.clone(), ground.will.clone());
+            return Some(Arc::new(Sights { eye, will, seed }));
+        }
         (Logic::Sessions | Logic::Linger, _) => return None,
     };
     Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed }))

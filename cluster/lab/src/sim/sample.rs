@@ -11,8 +11,11 @@ use super::options::{Logic, Options};
 /// The faults in which a store breaks its promise; `docs/guarantees.md` says what still holds then.
 const BROKEN_STORES: [Fault; 3] = [Fault::Lease, Fault::Twice, Fault::Checkpoint];
 
+/// The number of games that a sampled run may have, and none.
+const LOGICS: u64 = 7;
+
 /// The number of seeds in a row within which each fault meets each logic.
-pub const PERIOD: u64 = 26 * 6;
+pub const PERIOD: u64 = 26 * LOGICS;
 
 impl Options {
     /// These options with faults, logic, scenes, NPCs and the rest of the run's shape by its seed. Of [`PERIOD`] seeds in a
@@ -21,9 +24,9 @@ impl Options {
     #[must_use]
     pub fn sampled(self) -> Options {
         let kinds = Fault::value_variants();
-        let (faults, logics) = (kinds.len() as u64 + 2, 6);
+        let faults = kinds.len() as u64 + 2;
         let row = self.seed % PERIOD;
-        let (fault, logic) = (row % faults, (row / faults + row % faults) % logics);
+        let (fault, logic) = (row % faults, (row / faults + row % faults) % LOGICS);
         let alone = kinds.get(fault as usize);
         let logic = match logic.checked_sub(1) {
             _ if alone.is_some_and(Fault::is_of_workers) => Some(Logic::Workers),
@@ -91,7 +94,8 @@ mod tests {
 
     #[test]
     fn all_pairs_of_levels_are_among_the_seeds_of_a_few_periods() {
-        assert_eq!(Fault::value_variants().len() as u64 + 2, PERIOD / 6);
+        assert_eq!(Fault::value_variants().len() as u64 + 2, PERIOD / LOGICS);
+        assert_eq!(Logic::value_variants().len() as u64 + 1, LOGICS);
         let is_first =
             |(one, two): &(String, String)| one.starts_with("faults ") && two.starts_with("logic ");
         let first = |seeds| pairs(seeds).into_iter().filter(is_first).collect::<BTreeSet<_>>();

@@ -96,3 +96,13 @@ fn a_stored_value_never_goes_back_when_gateways_and_nodes_die_between_logins() {
 fn a_stored_value_never_goes_back_when_checkpoints_are_lost_or_the_store_is_away() {
     holds_with(Logic::Sessions, 1..5, "checkpoint,crash");
 }
+
+#[test]
+fn players_are_shown_the_things_within_their_limits_without_faults() {
+    holds_with(Logic::Sights, 1..4, "none");
+}
+
+#[test]
+fn limits_of_sight_last_when_nodes_die_and_drain_and_regions_move() {
+    holds_with(Logic::Sights, 1..6, "crash=3,drain,stop,move,map,partition");
+}

@@ -2,12 +2,13 @@
 
 use purview::scene::Kind;
 use purview::scene::movement::ServerMs;
+use purview::wire::Frame;
 use purview::wire::client::Joined;
 use purview_client::{ClientError, Event};
 
 use super::super::journal::What;
 use super::super::judge::Invariant;
-use super::super::portals;
+use super::super::{Logic, portals};
 use super::Walker;
 use super::life::{End, Life};
 
@@ -35,6 +36,7 @@ impl Walker {
                 let enters = frame.enters.iter().map(|entered| entered.id);
                 let moves = frame.moves.iter().map(|moved| moved.id);
                 let trajectories = frame.trajectories.iter().map(|update| update.id());
+                self.tell_things(life, &frame);
                 judge.shown(id, &frame, enters.chain(moves).chain(trajectories).filter_map(at));
                 if !frame.enters.is_empty() || !frame.leaves.is_empty() || frame.resync {
                     journal.note(What::Shown {
@@ -75,6 +77,15 @@ impl Walker {
                 judge.violated(Invariant::InputOrder, vec![id], text);
                 Err(End::Broken)
             }
+        }
+    }
+
+    /// Tells the judge which things the client is shown, where logic limits sights.
+    fn tell_things(&self, life: &Life, frame: &Frame) {
+        if self.ground.logic == Some(Logic::Sights) {
+            let things = life.view.iter().filter(|(_, seen)| seen.kind != Kind::PLAYER);
+            let things = things.map(|(id, _)| id).collect();
+            self.ground.judge.things_shown(life.id, (frame.epoch, frame.tick), things);
         }
     }
 

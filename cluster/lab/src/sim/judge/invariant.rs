@@ -78,6 +78,10 @@ pub enum Invariant {
     PortalTakes,
     /// Nobody walks onto a tile that another entity occupies, on either side of a border.
     TilesHeld,
+    /// A player's limit of sight is what logic has given it last, wherever it goes.
+    SightLasts,
+    /// A player is shown the things within its sight, and none beyond.
+    ThingsShown,
     /// A player that has left stays until its linger time is over, and a new login takes it over.
     Lingers,
 }

@@ -54,7 +54,8 @@ impl Judge {
         let cap_of = |id| inner.clients.get(&id).map_or(0, |client| client.cap);
         let is_bonded = |a: &EntityId, b: &EntityId| inner.messages.share_a_bond(a, b);
         let stable = views_are_stable(&shown, cap_of, is_bonded, &all, &self.scope);
-        stable.err().map(|(one, other, text)| (vec![one, other], text))
+        let unstable = stable.err().map(|(one, other, text)| (vec![one, other], text));
+        unstable.or_else(|| inner.things_not_at_rest(&self.circles, now))
     }
 
     fn client_not_at_rest(

@@ -18,7 +18,7 @@ use super::{Invariant, Judge, TICK};
 
 /// A value that was told so long ago is in a checkpoint, or was reported by the session. Time without a
 /// store does not count.
-const KEPT: Duration = Duration::from_secs(9);
+pub(super) const KEPT: Duration = Duration::from_secs(9);
 
 /// What was told of a subject's value.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use purview::scene::{EntityId, Pos};
 use purview::wire::Frame;
 
 use super::trails::{Astray, Mark};
-use super::{EXCUSE, Inner, Invariant, Judge, SLACK_CM};
+use super::{Acting, Client, EXCUSE, Inner, Invariant, Judge, SLACK_CM};
 
 /// How many players a client is shown, and how many at most.
 type Crowd = (usize, usize);
@@ -129,6 +129,15 @@ impl Judge {
         let (Some(a), Some(b)) = (inner.acting.get(&me), inner.acting.get(&other)) else {
             return Ok(());
         };
+        let slack = u64::from(SLACK_CM.unsigned_abs()).pow(2);
+        let is_put = |acting: &Acting, client: &Client| {
+            let ((floor, pos), (told, at)) = (acting.place(), client.place);
+            floor != told || pos.dist2(at) > slack
+        };
+        // A portal has just taken one of them, and its client is not told yet.
+        if !self.portals.is_empty() && (is_put(a, client) || is_put(b, them)) {
+            return Ok(());
+        }
         let near = u64::from((self.scope.near_cm - SLACK_CM).unsigned_abs()).pow(2);
         let dist2 = a.player.pos.dist2(b.player.pos).max(client.place.1.dist2(them.place.1));
         let apart = a.place().0 != b.place().0 || client.place.0 != them.place.0;
