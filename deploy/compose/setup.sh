@@ -21,8 +21,13 @@ give() {
     volume=/volumes/$1
     uid=$2
     shift 2
-    (cd "$made" && cp "$@" "$volume/")
-    chown -R "$uid:$uid" "$volume"
+    for file in "$@"; do
+        # A process that reads meanwhile has the old file or the new one.
+        cp "$made/$file" "$volume/.new"
+        chown "$uid:$uid" "$volume/.new"
+        mv "$volume/.new" "$volume/${file##*/}"
+    done
+    chown "$uid:$uid" "$volume"
 }
 
 for node in node-1 node-2 node-3; do
@@ -37,7 +42,7 @@ give etcd 65532 certs/ca.pem certs/etcd.pem certs/etcd.key
 give postgres 999 certs/ca.pem certs/postgres.pem certs/postgres.key postgres.password
 give worker 65532 certs/ca.pem logic.token
 # Tokens for the bots of the profile `bots`, which last a day.
-for n in $(seq 1 200); do
+for n in $(seq 1 "$BOTS"); do
     purview token "bot-$n" --for 24h --set "token.secret_file=$made/token.secret"
 done >"$made/bots.tokens"
 give bots 65532 bots.tokens

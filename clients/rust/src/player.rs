@@ -58,6 +58,7 @@ pub struct Player {
     ack: Seq,
     ticket: Option<Ticket>,
     resumed: u64,
+    failed_attempts: u64,
     bytes_before: u64,
 }
 
@@ -136,6 +137,7 @@ impl Player {
                 ack: joined.ack,
                 ticket: joined.ticket.clone(),
                 resumed: 0,
+                failed_attempts: 0,
                 bytes_before: 0,
             };
             return Ok((player, joined));
@@ -166,6 +168,11 @@ impl Player {
     /// How often the player has resumed.
     pub fn resumed(&self) -> u64 {
         self.resumed
+    }
+
+    /// How many attempts to resume failed before others succeeded.
+    pub fn failed_attempts(&self) -> u64 {
+        self.failed_attempts
     }
 
     /// Bytes of messages received over all connections.
@@ -380,10 +387,11 @@ impl Player {
                 Line::Reconnecting(tokio::spawn(async move { catch_up(back, &outbox).await }));
             return Ok(None);
         }
-        let Back { at, welcome, sender, receiver, joined } = back;
+        let Back { failed, at, welcome, sender, receiver, joined } = back;
         (self.at, self.welcome) = (at, welcome);
         self.line = Line::Up(Box::new((sender, receiver)));
         self.resumed += 1;
+        self.failed_attempts += failed;
         let event = Event::Resumed(Box::new(joined));
         self.note(&event);
         Ok(Some(event))

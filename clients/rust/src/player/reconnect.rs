@@ -74,6 +74,8 @@ pub(super) fn lock(outbox: &Shared) -> MutexGuard<'_, Outbox> {
 
 /// A connection on which the player has resumed.
 pub(super) struct Back {
+    /// Attempts that failed before this one.
+    pub(super) failed: u64,
     pub(super) at: usize,
     pub(super) welcome: Welcome,
     pub(super) sender: Sender,
@@ -127,7 +129,7 @@ pub(super) struct Way {
 impl Way {
     pub(super) async fn reconnect(self) -> Result<Back, ClientError> {
         let until = Instant::now() + self.retry.patience;
-        let mut pause = self.retry.first;
+        let (mut pause, mut failed) = (self.retry.first, 0);
         // Spread the attempts of clients that lost the same gateway.
         sleep(self.carrier.below(pause)).await;
         for at in self.at.. {
@@ -135,10 +137,11 @@ impl Way {
             let late = |_| ClientError::Io(std::io::ErrorKind::TimedOut.into());
             let tried = timeout(self.retry.attempt, self.attempt(at)).await;
             match tried.map_err(late).flatten() {
-                Ok(back) => return catch_up(back, &self.outbox).await,
+                Ok(back) => return catch_up(Back { failed, ..back }, &self.outbox).await,
                 Err(error) if is_final(&error) || Instant::now() >= until => return Err(error),
                 Err(error) => tracing::debug!(%error, url = self.urls[at], "cannot reconnect yet"),
             }
+            failed += 1;
             sleep(pause + self.carrier.below(pause)).await;
             pause = (pause * 2).min(self.retry.most);
         }
@@ -156,7 +159,7 @@ impl Way {
         }
         let welcome = client.welcome().clone();
         let (sender, receiver) = client.split();
-        Ok(Back { at, welcome, sender, receiver, joined })
+        Ok(Back { failed: 0, at, welcome, sender, receiver, joined })
     }
 }
 

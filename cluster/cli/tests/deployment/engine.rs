@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::missing::{Missing, kept, need_root, program, run};
+use super::missing::{Missing, kept, need_root, program, root, run};
 
 /// How long the daemon may take to start, and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,6 +20,8 @@ pub struct Engine {
     namespace: String,
     folder: tempfile::TempDir,
     compose: PathBuf,
+    /// The files of Compose.
+    pub files: Vec<PathBuf>,
     /// One engine at a time has the data folder.
     _lock: File,
 }
@@ -83,7 +85,8 @@ impl Engine {
         command.args(["--exec-root", &at("exec"), "-H", &socket, "--pidfile", &at("pid")]);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let daemon = command.spawn().map_err(|error| Missing(format!("dockerd: {error}")))?;
-        let mut engine = Engine { daemon, socket, namespace, folder, compose, _lock: lock };
+        let files = vec![root().join("deploy/compose.yaml")];
+        let mut engine = Engine { daemon, socket, namespace, folder, compose, files, _lock: lock };
         engine.wait()?;
         Ok(engine)
     }
@@ -117,11 +120,13 @@ impl Engine {
         run(self.client(Path::new("docker")).args(args))
     }
 
-    /// `docker compose` with the compose file of `deploy/`.
+    /// `docker compose` with the compose file of `deploy/`, and those that change it.
     pub fn compose(&self, args: &[&str]) -> Command {
         let mut command = self.client(&self.compose);
-        let file = super::missing::root().join("deploy/compose.yaml");
-        command.arg("-f").arg(file).args(args);
+        for file in &self.files {
+            command.arg("-f").arg(file);
+        }
+        command.args(args);
         command
     }
 }

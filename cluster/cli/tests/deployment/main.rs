@@ -14,3 +14,4 @@ mod rehearsals;
 mod release;
 mod schema;
 mod units;
+mod world;

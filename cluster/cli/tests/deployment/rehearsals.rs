@@ -1,21 +1,12 @@
 //! Long rehearsals on the compose file, which the commands in `deploy/rehearse` run. Each prints one report.
 
-use std::time::{Duration, Instant};
+mod backup;
+mod certificates;
+mod slow_load_balancer;
 
-use super::compose::{LATE_TICKS, PROCESSES, World, with_world};
+use std::time::Instant;
 
-fn pause(seconds: u64) {
-    std::thread::sleep(Duration::from_secs(seconds));
-}
-
-fn container(service: &str) -> String {
-    format!("purview-{service}-1")
-}
-
-/// Starts a container that has ended, if its restart policy does not.
-fn again(world: &World, service: &str) {
-    world.compose(&["up", "-d", "--no-build", "--pull", "never", service]);
-}
+use super::world::{LATE_TICKS, PROCESSES, World, container, pause, with_world};
 
 /// Whether clients must resume.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +19,7 @@ enum Clients {
 fn trial(world: &World, (name, clients): (&str, Clients), seconds: u32, work: impl FnOnce(&World)) {
     world.wait_whole("gateway-1");
     let meanwhile = |world: &World| {
-        pause(6);
+        world.wait_players(200);
         work(world);
     };
     let report = match clients {
@@ -43,7 +34,7 @@ fn trial(world: &World, (name, clients): (&str, Clients), seconds: u32, work: im
 #[ignore = "takes minutes: deploy/rehearse/faults"]
 fn faults_of_each_process_disturb_no_view() {
     with_world("rehearsals::faults", |world| {
-        world.up();
+        world.up(&[]);
         let clients = |service: &str| match service.starts_with("gateway") {
             true => Clients::Resume,
             false => Clients::Stay,
@@ -51,13 +42,13 @@ fn faults_of_each_process_disturb_no_view() {
         for service in ["node-2", "gateway-2", "worker"] {
             trial(world, (&format!("kill -9 of {service}"), clients(service)), 25, |world| {
                 world.0.docker(&["kill", &container(service)]).unwrap();
-                again(world, service);
+                world.again(service);
             });
         }
         for service in ["node-3", "gateway-1"] {
             trial(world, (&format!("SIGTERM of {service}"), clients(service)), 40, |world| {
                 world.0.docker(&["stop", "-t", "60", &container(service)]).unwrap();
-                again(world, service);
+                world.again(service);
             });
         }
         trial(world, ("SIGTERM of node-1 and node-2 at once", Clients::Stay), 50, |world| {
@@ -67,7 +58,7 @@ fn faults_of_each_process_disturb_no_view() {
                     scope.spawn(|| world.0.docker(&["stop", "-t", "60", container]).unwrap());
                 }
             });
-            ["node-1", "node-2"].iter().for_each(|service| again(world, service));
+            ["node-1", "node-2"].iter().for_each(|service| world.again(service));
         });
         trial(world, ("15 s without a network for node-2", Clients::Stay), 45, |world| {
             let network = ["purview_default", &container("node-2")];
@@ -75,7 +66,7 @@ fn faults_of_each_process_disturb_no_view() {
             pause(15);
             let alias = ["network", "connect", "--alias", "node-2", "--alias", "nodes"];
             world.0.docker(&[&alias[..], &network[..]].concat()).unwrap();
-            again(world, "node-2");
+            world.again("node-2");
         });
         for service in ["etcd", "postgres"] {
             trial(world, (&format!("restart of {service}"), Clients::Stay), 30, |world| {
@@ -116,22 +107,10 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
 #[ignore = "takes minutes: deploy/rehearse/upgrade"]
 fn a_rolling_upgrade_of_every_process_disturbs_no_view() {
     with_world("rehearsals::upgrade", |world| {
-        world.up();
+        world.up(&[]);
         trial(world, ("every process replaced, one by one", Clients::Resume), 240, |world| {
             for service in PROCESSES {
-                let begin = Instant::now();
-                world.compose(&[
-                    "up",
-                    "-d",
-                    "--no-build",
-                    "--pull",
-                    "never",
-                    "--no-deps",
-                    "--force-recreate",
-                    "--wait",
-                    service,
-                ]);
-                println!("{service} replaced in {:.1} s", begin.elapsed().as_secs_f64());
+                println!("{service} replaced in {:.1} s", world.replace(service).as_secs_f64());
             }
         });
     });

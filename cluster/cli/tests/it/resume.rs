@@ -62,6 +62,7 @@ async fn client(urls: Vec<String>, mut ticket: Ticket) -> (Shared, String) {
                         break format!("resumed as {}, not as {}", joined.id, walker.id);
                     }
                     walker.resumed += 1;
+                    walker.failed_attempts = player.failed_attempts();
                 }
                 Ok(Event::Unconfirmed(_)) => {}
                 Ok(other) => break format!("unexpected event {other:?}"),
@@ -146,6 +147,8 @@ fn clients_of_a_killed_gateway_resume_at_the_other_and_other_clients_notice_noth
     trial.crowd.pause_and_check("after the other gateway is killed");
     let last = trial.told();
     assert!(last.iter().zip(&after).all(|(now, then)| now.0 > then.0 && now.1 == then.1));
+    let failed = trial.crowd.of_each(|walker| walker.failed_attempts);
+    assert!(failed.iter().all(|failed| *failed == 0), "{failed:?}");
 }
 
 #[test]
@@ -157,6 +160,8 @@ fn clients_of_the_only_gateway_resume_after_its_restart() {
     trial.cluster.restart_gateway(0).unwrap();
     trial.wait_for_resumes();
     trial.crowd.pause_and_check("after the gateway has restarted");
+    let failed = trial.crowd.of_each(|walker| walker.failed_attempts);
+    assert!(failed.iter().all(|failed| *failed > 0), "{failed:?}");
 }
 
 #[test]

@@ -61,6 +61,8 @@ pub struct Walker {
     pub changes: u64,
     /// How often the client has resumed its session.
     pub resumed: u64,
+    /// How many attempts to resume failed before.
+    pub failed_attempts: u64,
     fault: Option<String>,
 }
 
@@ -75,6 +77,7 @@ impl Walker {
             leaves: 0,
             changes: 0,
             resumed: 0,
+            failed_attempts: 0,
             fault: None,
         }
     }

@@ -116,6 +116,9 @@ struct Counts {
     client_ms: u64,
     not_joined: u64,
     resumed: u64,
+    /// The same for each second of the run.
+    resumed_each_s: Vec<u64>,
+    failed_attempts: u64,
     failures: Vec<Example>,
 }
 
@@ -200,6 +203,7 @@ impl Crowd {
             counts.ended += 1;
             counts.bytes += bytes;
             counts.resumed += session.player.resumed();
+            counts.failed_attempts += session.player.failed_attempts();
             counts.client_ms += since.elapsed().as_millis() as u64;
         }
         if let Err(e) = ended {
@@ -246,6 +250,8 @@ impl Crowd {
         report.cpu_s = used.map(|(now, then)| now.total_s() - then.total_s());
         report.peak_rss_bytes = peak_rss_bytes();
         (report.not_joined, report.resumed) = (counts.not_joined, counts.resumed);
+        report.resumed_each_s = counts.resumed_each_s;
+        report.failed_attempts = counts.failed_attempts;
         report.seconds = shared.start.elapsed().as_secs_f64();
         report.examples.extend(counts.failures);
         report
@@ -273,6 +279,13 @@ impl Crowd {
         if self.feed.send(event).await.is_err() {
             tracing::error!("the thread of the oracle has ended: later events are not checked");
         }
+    }
+
+    fn has_resumed(&self) {
+        let second = self.start().elapsed().as_secs() as usize;
+        let each = &mut self.shared.counts().resumed_each_s;
+        each.resize(each.len().max(second + 1), 0);
+        each[second] += 1;
     }
 
     fn failed(&self, client: ClientId, kind: &'static str, error: &ClientError) {
@@ -415,6 +428,9 @@ impl Session<'_> {
     /// Reports to the oracle what the server told. Returns whether the client has left.
     async fn receive(&mut self, told: Told) -> Result<bool, ClientError> {
         let client = self.client;
+        if let Told::Resumed(_) = told {
+            self.crowd.has_resumed();
+        }
         let event = match told {
             Told::Frame(frame) => {
                 if let Some(walker) = &mut self.walker {

@@ -68,6 +68,10 @@ pub struct Report {
     pub refused: u64,
     pub not_joined: u64,
     pub resumed: u64,
+    /// The same for each second of the run, up to the last one with any.
+    pub resumed_each_s: Vec<u64>,
+    /// Attempts to resume that failed before others succeeded.
+    pub failed_attempts: u64,
     pub seconds: f64,
     /// The first violations of each kind, and the reasons of failed clients.
     pub examples: Vec<Example>,
@@ -129,7 +133,8 @@ impl fmt::Display for Report {
         line("enters/player/s", format!("{churn:.3}, of these {flicker:.3} again within 2 s"))?;
         line("handoffs", self.handoffs.to_string())?;
         line("inputs refused", self.refused.to_string())?;
-        line("connections lost", self.resumed.to_string())?;
+        let failed = self.failed_attempts;
+        line("connections lost", format!("{}, {failed} attempts to resume failed", self.resumed))?;
         let l = &self.visibility_latency_ms;
         line("visibility latency", format!("p50 {} ms, p99 {} ms", l.p50, l.p99))?;
         let e = &self.displayed_error_cm;
@@ -185,7 +190,7 @@ mod tests {
             /handoffs /visibility_latency_ms/p50 /visibility_latency_ms/p99 \
             /displayed_error_cm/near/p50 /displayed_error_cm/middle/p99 \
             /displayed_error_cm/far/p99 /tick_ms/mean /tick_ms/p50 /tick_ms/p99 /tick_ms/max \
-            /resumed /bytes_per_client_s /cpu_s /peak_rss_bytes";
+            /resumed /resumed_each_s /failed_attempts /bytes_per_client_s /cpu_s /peak_rss_bytes";
         for pointer in pointers.split(' ') {
             assert!(value.pointer(pointer).is_some(), "no {pointer} in {json}");
         }

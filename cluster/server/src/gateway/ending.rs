@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Open ──► LameDuck ──► Closed
-//!            each connection that was there is due at its own part of the time, later ones at its end
+//!            each connection that was there is due at its own part of the time, later ones in its second half
 //! ```
 
 use std::time::Duration;
@@ -40,10 +40,16 @@ impl Ending {
     /// Of the connection of this number: those of a gateway are spread evenly, however many there are.
     pub(super) fn of(phases: Phases, number: u64) -> Ending {
         const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
+        let part = (number as f64 * GOLDEN_RATIO).fract();
         let turn = match *phases.borrow() {
-            Phase::Open => (number as f64 * GOLDEN_RATIO).fract(),
-            // A balancer still sends clients here: they are disturbed once, when it does no more.
-            Phase::LameDuck { .. } | Phase::Closed => 1.0,
+            Phase::Open => part,
+            // A balancer still sends clients here, above all to the gateway with the fewest of them. They are spread over
+            // the time in which it should do so no more.
+            Phase::LameDuck { since, lasts } => {
+                let over = since.elapsed().div_duration_f64(lasts).clamp(0.5, 1.0);
+                over + (1.0 - over) * part
+            }
+            Phase::Closed => 1.0,
         };
         Ending { phases, turn }
     }
@@ -87,20 +93,33 @@ mod tests {
         futures::future::join_all(due).await
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn sessions_end_evenly_over_the_time_and_those_that_come_meanwhile_at_its_end() {
-        let phases = watch::Sender::new(Phase::Open);
-        let mut endings: Vec<_> =
-            (0..100).map(|number| Ending::of(phases.subscribe(), number)).collect();
-        phases.send_replace(Phase::LameDuck { since: Instant::now(), lasts: LASTS });
-        endings.push(Ending::of(phases.subscribe(), 100));
-        let mut due = due(endings).await;
-        assert_eq!(due.pop(), Some(10_000));
+    /// Checks that a hundred connections are due evenly within these seconds, from now.
+    fn assert_even(due: &[u64], seconds: std::ops::Range<u64>) {
+        let each = 100 / (seconds.end - seconds.start);
         for second in 0..10 {
             let within = second * 1_000..(second + 1) * 1_000;
-            let ended = due.iter().filter(|at| within.contains(*at)).count();
-            assert!((8..=12).contains(&ended), "{ended} of 100 in second {second}");
+            let ended = due.iter().filter(|at| within.contains(*at)).count() as u64;
+            let expected = if seconds.contains(&second) { each } else { 0 };
+            assert!(ended.abs_diff(expected) <= expected / 5, "{ended} of 100 in second {second}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_end_evenly_over_the_time_and_those_that_come_meanwhile_over_its_second_half()
+    {
+        let phases = watch::Sender::new(Phase::Open);
+        let hundred = || (0..100).map(|n| Ending::of(phases.subscribe(), n)).collect::<Vec<_>>();
+        let there = hundred();
+        phases.send_replace(Phase::LameDuck { since: Instant::now(), lasts: LASTS });
+        let early = hundred();
+        let late = async {
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            due(hundred()).await
+        };
+        let (there, early, late) = tokio::join!(due(there), due(early), late);
+        assert_even(&there, 0..10);
+        assert_even(&early, 5..10);
+        assert_even(&late, 0..2);
     }
 
     #[tokio::test(start_paused = true)]
