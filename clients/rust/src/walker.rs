@@ -399,14 +399,14 @@ mod tests {
         b.ground = Walled(None);
         b.pass(500);
         assert!(b.walker.position(b.clock()).x > 1_300);
-        // A body in columns 14 to 17.
-        let enters = vec![entered(9, OX, 1_600)];
+        // A body in columns 16 to 19.
+        let enters = vec![entered(9, OX, 1_800)];
         view.apply(&Frame { enters, tick: Tick(4), ..frame(0, None) }).unwrap();
         b.walker.sees(&view);
-        b.ground = Walled(Some(Tile { x: 14, z: 10 }));
+        b.ground = Walled(Some(Tile { x: 16, z: 10 }));
         b.walker.walk(1, 0, 500);
         b.pass(1_000);
-        assert_eq!((b.walker.position(b.clock()).x, b.mover.correction()), (1_399, 0));
+        assert_eq!((b.walker.position(b.clock()).x, b.mover.correction()), (1_599, 0));
     }
 
     #[test]
