@@ -101,8 +101,8 @@ fn play(world: &World) {
     let giver = ["--detach", "--name=giver", "--entrypoint=python3"];
     world.run_as("worker", &giver, &[&rules[..], &["/run/purview/ca.pem"]].concat());
     world.wait_whole("gateway-1");
-    let split = ["purview", "ctl", "split", "R3", "--within", "60s"];
-    println!("{}", world.exec("node-1", &split).unwrap().trim());
+    let merge = ["purview", "ctl", "merge", "R2", "R3", "--within", "60s"];
+    println!("{}", world.exec("node-1", &merge).unwrap().trim());
     world.walk(20, LATE_TICKS, |_| ());
     // Their last states are on their way.
     pause(5);
