@@ -190,7 +190,7 @@ impl Field {
         let id = EntityId(u64::from(kind.0) << 32 | (number as u64 + 1));
         let spawn = Spawn::new(id, kind, tile.middle(TILE_CM, 0));
         self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
-        if kind == NPC || number % 8 == 0 {
+        if kind == NPC || number.is_multiple_of(8) {
             self.walkers.push(id);
         }
     }
@@ -201,7 +201,7 @@ impl Field {
         let turn = (self.tick % TURN_TICKS) as usize;
         for (n, id) in self.walkers.iter().enumerate().skip(turn).step_by(TURN_TICKS as usize) {
             // Back and forth, each in its own direction.
-            let sign = if self.tick / TURN_TICKS % 2 == 0 { 1 } else { -1 };
+            let sign = if (self.tick / TURN_TICKS).is_multiple_of(2) { 1 } else { -1 };
             let (dx, dz) = (sign * (n as i32 % 7 - 3), sign * (n as i32 % 3 + 1));
             let walk = Vector::heading(Pos::ground(0, 0), dx, dz, SPEED);
             let walk = Vector { lasts_ms: Some(600), ..walk };
