@@ -25,7 +25,7 @@ use crate::usage::threads_cpu_s;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview-lab bench market\n  \
-    purview-lab bench market --players 1000 --capacity 2\n\n\
+    purview-lab bench market --players 1000 --capacity 24\n\n\
     Starts an etcd, a PostgreSQL, four nodes and a gateway as separate processes, and clients, which wander across \
     the map and back: on the way there nothing is balanced, on the way back everything. Takes ten minutes.\n\n\
     Exit codes: 0 done, 1 failed, or a client was disconnected, or a region went back to a node within three \
@@ -34,8 +34,9 @@ pub struct BenchMarketArgs {
     /// The number of players.
     #[arg(long, default_value_t = 500)]
     pub players: usize,
-    /// What each node can do (`cluster.capacity`): so little that the players are a load.
-    #[arg(long, default_value_t = 1)]
+    /// What each node can do (`cluster.capacity`): so little that the players load the nodes to 60 % in the mean, as
+    /// `purview ctl balance status` shows it. With 12 they do in a build for development.
+    #[arg(long, default_value_t = 12)]
     pub capacity: u32,
 }
 
