@@ -151,7 +151,7 @@ const ROW: usize = 64;
 /// Ticks between two commands to a walker.
 const TURN_TICKS: u64 = 5;
 
-/// A region in which NPCs walk among bodies, of which one in eight walks.
+/// A region in which NPCs walk among bodies. One body in eight walks, too.
 struct Field {
     region: Region,
     walkers: Vec<EntityId>,

@@ -215,7 +215,7 @@ impl Workers for Threads {
     }
 }
 
-/// Monsters that look for the nearest of the others within 40 m.
+/// Rules by which each monster looks for its nearest neighbour within 40 m.
 struct Hungry;
 
 impl GameLogic for Hungry {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{SceneSpec, SpecError};
 use crate::scene::spec_error::err;
 
-/// Which entities are sighted, and how near they must be: a rule for some of the kinds that one watches.
+/// A rule of a watch: which kinds an entity sights, and how near their entities must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchSpec {
     /// The kinds that are watched, as indices of [`SceneSpec::kinds`].

@@ -12,7 +12,7 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-/// Lets the process sign and verify tokens. Whoever makes a key calls it.
+/// Lets the process sign and verify tokens. Code that makes a key calls it first.
 pub(super) fn install() {
     static PROVIDER: CryptoProvider = CryptoProvider {
         signer_factory: signer,
@@ -20,7 +20,7 @@ pub(super) fn install() {
         key_utils: KeyUtils::new_unimplemented(),
     };
     static ONCE: Once = Once::new();
-    // Whoever embeds a server may have installed another one.
+    // A program that embeds the server may have installed a provider of its own.
     ONCE.call_once(|| _ = PROVIDER.install_default());
 }
 
