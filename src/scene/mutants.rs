@@ -355,6 +355,13 @@ pub fn has(mutant: Mutant) -> bool {
     PRESENT.get() == Some(mutant)
 }
 
+/// Which of these mutants this thread has enabled: [`has`] of each.
+#[inline]
+pub fn has_one_of(mutants: &[Mutant]) -> Option<Mutant> {
+    let enabled = |one, mutant: &Mutant| if has(*mutant) { Some(*mutant) } else { one };
+    if exist() { mutants.iter().fold(None, enabled) } else { None }
+}
+
 /// Tells which mutants this thread has asked for since the last call.
 pub fn take_reached() -> impl Fn(Mutant) -> bool {
     let reached = REACHED.take();

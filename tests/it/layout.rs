@@ -1,6 +1,8 @@
 //! Rules of the repository that a test can check: the length of source files, and the entries at
 //! the top level.
 
+use std::path::Path;
+
 use crate::house::{files, root, short};
 
 /// Most lines of a source file.
@@ -95,6 +97,21 @@ fn functions_are_short() {
     assert!(lengths.len() > 4_000, "only {} functions were found", lengths.len());
     assert!(long.is_empty(), "more than {FUNCTION_LINES} lines:\n{}", long.join("\n"));
     assert!(of(50) < 8, "the median is {}", of(50));
+}
+
+/// Most fail points of a file: one with more wants a better seam.
+const FAIL_POINTS: usize = 5;
+
+#[test]
+fn no_file_has_many_fail_points() {
+    let points =
+        |file: &Path| std::fs::read_to_string(file).unwrap().matches("mutants::has").count();
+    let sources = files("src", ".rs").into_iter().chain(files("cluster", ".rs"));
+    let counted: Vec<(String, usize)> =
+        sources.map(|file| (short(&file), points(&file))).filter(|(_, n)| *n > 0).collect();
+    assert!(counted.len() > 30, "only {} files with fail points were found", counted.len());
+    let many: Vec<_> = counted.iter().filter(|(_, points)| *points > FAIL_POINTS).collect();
+    assert!(many.is_empty(), "more than {FAIL_POINTS} fail points: {many:?}");
 }
 
 #[test]

@@ -174,7 +174,8 @@ impl Inbound {
             return true;
         }
         // An owner that goes on from a checkpoint may be behind the one that has died, or is none any more.
-        let same = batch.epoch == n.epoch || mutants::has(Mutant::BehindSilent);
+        let behind_silent = mutants::has(Mutant::BehindSilent);
+        let same = batch.epoch == n.epoch || behind_silent;
         let known = same && batch.tick <= n.last;
         let is_first = n.blank && batch.full && batch.tick == n.last;
         if known && (!is_first || mutants::has(Mutant::AheadSilent)) {
@@ -190,7 +191,7 @@ impl Inbound {
         }
         // Of a neighbour whose ghosts have expired, changes alone say nothing; nor do those of one that was put together anew.
         let before = n.waiting.back().map_or(n.lineage, |before| before.lineage);
-        let anew = batch.lineage > before && !n.is_new && !mutants::has(Mutant::BehindSilent);
+        let anew = batch.lineage > before && !n.is_new && !behind_silent;
         let gap = (batch.prev != n.last || n.expired || n.blank || anew) && !batch.full;
         // The question may have been lost before there was a connection: it is asked again once a second.
         let next = n.waiting.front().unwrap_or(&batch);

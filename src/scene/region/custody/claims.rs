@@ -6,13 +6,10 @@
 //! ([`Region::take_claims`]). A statement about an entity of a third region is hearsay; the third
 //! region itself is asked about it.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashSet;
 
 use super::HandedOn;
 use super::handoff::Past;
-use super::recovery::AGAIN_TICKS;
 use crate::scene::messages::{Claim, Claims, Handoff, LeaveCause, Recovered};
 use crate::scene::messages::{Effect, Input};
 use crate::scene::mutants::{self, Mutant};
@@ -62,7 +59,7 @@ impl Region {
     }
 
     /// Where an entity is, if something newer is known of it than a handoff that was kept.
-    fn knows_newer(&self, handoff: &Handoff) -> Option<RegionId> {
+    pub(super) fn knows_newer(&self, handoff: &Handoff) -> Option<RegionId> {
         let claim = self.claim(handoff.state.id).filter(|claim| claim.epoch > handoff.epoch);
         claim.map(|claim| claim.region)
     }
@@ -372,53 +369,5 @@ impl Region {
             return self.views.of(&self.entities, slot)?.session;
         }
         self.custody.incoming_of(id).or_else(|| self.unclaimed_of(id))?.state.session
-    }
-
-    /// Asks about entities that the owner before has handed over recently: it may have died before
-    /// the messages arrived.
-    pub(in crate::scene::region) fn ask_about_handed_off(&mut self, fx: &mut Vec<Effect>) {
-        let recent = self
-            .custody
-            .escrow
-            .lent()
-            .filter(|(at, ..)| at.0.saturating_add(AGAIN_TICKS) > self.clock.tick().0);
-        let unknown = recent.filter(|(.., handoff)| self.knows_newer(handoff).is_none());
-        let again: Vec<_> = unknown.map(|(_, to, handoff)| (*to, handoff.clone())).collect();
-        let claim =
-            |(to, h): &(RegionId, Handoff)| Claim { id: h.state.id, epoch: h.epoch, region: *to };
-        self.ask_about(again.iter().map(claim).collect(), fx);
-        if let Some(recovering) = self.custody.recovering.as_mut() {
-            recovering.again = again.into_iter().collect();
-        }
-    }
-
-    /// Whether it is not known yet that an entity which was handed over has arrived.
-    pub(in crate::scene::region) fn may_have_lost(&self, id: EntityId) -> bool {
-        self.custody.recovering.as_ref().is_some_and(|r| r.again.has(id))
-    }
-
-    /// Whether questions about entities that the owner before may have handed over in vain are
-    /// still open.
-    pub(in crate::scene::region) fn has_handoffs_to_repeat(&self) -> bool {
-        self.custody.recovering.as_ref().is_some_and(|r| !r.again.is_empty())
-    }
-
-    /// Repeats the handoffs of late of the owner before, of entities of which no region knows better.
-    pub(in crate::scene::region) fn repeat_handoffs(&mut self, fx: &mut Vec<Effect>) {
-        if self.is_recovering() || !self.have_all_answered() {
-            return;
-        }
-        let again = self.custody.recovering.as_mut().map(|r| r.again.take());
-        let mut by_region: BTreeMap<RegionId, Vec<Handoff>> = BTreeMap::new();
-        for (to, handoff) in again.into_iter().flatten() {
-            if self.knows_newer(&handoff).is_none() && !mutants::has(Mutant::HandedOnce) {
-                by_region.entry(to).or_default().push(handoff);
-            }
-        }
-        let (from, tick) = (self.identity.id(), self.clock.tick());
-        for (to, handed) in by_region {
-            let claims = Claims { from, answer: None, tick, lives: Vec::new(), handed };
-            fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
-        }
     }
 }

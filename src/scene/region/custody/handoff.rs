@@ -8,11 +8,11 @@
 //! learns of the new route.
 
 use super::HandedOn;
+use super::spoiled::spoil;
 use crate::scene::messages::{Effect, Notice, Spawn};
 use crate::scene::messages::{Handoff, LeaveCause, SeenState};
 use crate::scene::movement::Trajectory;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::properties::Level;
 use crate::scene::region::Region;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::{Ghost, Role};
@@ -147,18 +147,7 @@ impl Region {
         if !mutants::has(Mutant::SameEpoch) {
             handoff.epoch = handoff.epoch.next();
         }
-        forget(&mut handoff);
-        if mutants::has(Mutant::NumbersLost)
-            && let Some(watch) = &mut handoff.watch
-        {
-            watch.taken = Default::default();
-        }
-        if mutants::has(Mutant::SecretsLost)
-            && let Some(schema) = self.identity.scene().schema(handoff.state.kind)
-        {
-            let told = |level: &Level| schema.audience(level.id).admits_owner();
-            handoff.state.properties = handoff.state.properties.select(told);
-        }
+        spoil(&mut handoff, self.identity.scene());
         if let Some(bound) = bound {
             handoff.state.plane = bound.plane;
         }
@@ -191,9 +180,7 @@ impl Region {
                 properties: record.properties.clone(),
                 session: viewer.and_then(|v| v.session),
                 subject: viewer.map_or(SubjectHash::NONE, |v| v.subject),
-                account: viewer
-                    .filter(|_| !mutants::has(Mutant::AccountLost))
-                    .map_or(Account::NONE, |v| v.account.clone()),
+                account: viewer.map_or(Account::NONE, |v| v.account.clone()),
                 bonds: viewer.map(|v| v.other_bonds.clone()).unwrap_or_default(),
             },
             ties: record.ties.clone(),
@@ -473,24 +460,5 @@ impl Region {
         );
         let leaves_at = handoff.leaves_at().map(|at| (at, handoff.state.id));
         self.custody.disconnected.extend(leaves_at);
-    }
-}
-
-/// What a handoff must contain.
-fn forget(handoff: &mut Handoff) {
-    if mutants::has(Mutant::NumberLost) {
-        handoff.last_applied = Seq(0);
-    }
-    if mutants::has(Mutant::PeersLost) {
-        handoff.peers.clear();
-    }
-    if mutants::has(Mutant::ShownLost) {
-        handoff.peers.iter_mut().for_each(|peer| peer.shown = false);
-    }
-    if mutants::has(Mutant::WatchLost) {
-        handoff.watch = None;
-    }
-    if let Some(watch) = handoff.watch.as_mut().filter(|_| mutants::has(Mutant::SightForgotten)) {
-        watch.sight_cm = None;
     }
 }

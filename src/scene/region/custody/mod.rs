@@ -7,8 +7,10 @@
 //!   disconnected a player stays for a grace period when its client is gone
 //!   recovery     this region goes on from a checkpoint: its players are unclaimed until ...
 //!   reclaim      ... a session presents its player
+//!   spoiled      deliberate bugs of handoffs
 //!   subjects     a player goes on for sessions of its own subject alone
 //!   claims       regions tell each other which entities live where; the highest epoch counts
+//!   repeated     what the owner that died has handed over in vain is handed over again
 //! ```
 //!
 //! [`Custody`] is the part: what is known of entities that are not, or not quite, in the entity store. An entity that is
@@ -21,6 +23,8 @@ mod escrow;
 mod handoff;
 mod reclaim;
 mod recovery;
+mod repeated;
+mod spoiled;
 mod subjects;
 
 use std::collections::BTreeSet;
