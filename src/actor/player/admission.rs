@@ -50,8 +50,10 @@ impl PlayerActor {
             return self.session().handle(PlayerInput::Said(said), None);
         };
         let answer = actix::fut::wrap_future::<_, Self>(answer);
+        self.session().is_asking = true;
         ctx.wait(answer.map(move |answer, actor: &mut Self, _| {
             let mut session = actor.session();
+            session.is_asking = false;
             let target = match answer {
                 Ok(None) => Ok(target),
                 Ok(Some(plane)) => session.lead_to(target, plane),

@@ -5,6 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `receive` | what the client's connection says: bytes become typed messages, names are looked up |
+//! | `line` | by which the client's connection speaks to the session |
 //! | `local` | the sessions of a thread: what regions say comes for all of them in one piece |
 //! | `lookup` | where a join, a teleport or a resume leads to |
 //! | `deliver` | what regions say, in order |
@@ -16,13 +17,14 @@
 //! | `reorder`, `sink` | the order of regions' messages; the queue to the client |
 //!
 //! The gateway starts one actor for each connection. The actor owns the session; it has the mailbox of the
-//! client's connection and the deadlines. What regions say does not go by this mailbox: the task of the thread
-//! hands it to the session. A session holds no lock and waits for nothing while it handles a message.
+//! client's connection and the deadlines. Neither what regions say goes by this mailbox (the task of the thread
+//! hands it to the session), nor what a client in the world says (`line`). A session holds no lock and waits for nothing while it handles a message.
 
 mod admission;
 mod answers;
 mod deliver;
 mod join;
+mod line;
 mod local;
 mod login;
 mod lookup;
@@ -41,6 +43,7 @@ use actix::{Actor, ActorContext, ActorStreamExt, Addr, AsyncContext, Context, Ha
 use actix_rt::time::sleep_until;
 use bytes::Bytes;
 
+pub use self::line::{SessionLine, SessionOver};
 pub use self::login::{Login, Pass, Passes, Planes, TokenCheck};
 
 use self::local::Registration;
@@ -124,6 +127,8 @@ pub(in crate::actor) struct Session {
     record: Record,
     /// Whether a join is on its way, for which a place in a line was taken.
     is_joining: bool,
+    /// Whether the game is asked where a teleport may lead: the client's later messages wait.
+    is_asking: bool,
     /// Restores the order of messages from several processes; unused in a single process.
     reorder: Option<ReorderBuffer>,
     config: PlayerConfig,
@@ -213,6 +218,7 @@ impl Session {
             credentials: Credentials::new(tokens, passes, &config),
             record: Record::default(),
             is_joining: false,
+            is_asking: false,
             reorder: (!directory.is_alone()).then(ReorderBuffer::default),
             directory,
             config,

@@ -62,7 +62,7 @@ impl PlayerActor {
 
 impl Session {
     /// For how long the client's connection reads nothing.
-    fn pause(&self) -> Duration {
+    pub(super) fn pause(&self) -> Duration {
         let now_ms = self.directory.uptime().as_millis() as u64;
         Duration::from_millis(self.player.pause_ms(now_ms))
     }
@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// What a message says, with its names looked up.
-    fn read(&mut self, msg: Result<ClientMsg, DecodeError>) -> Said {
+    pub(super) fn read(&mut self, msg: Result<ClientMsg, DecodeError>) -> Said {
         match msg {
             // A second hello changes nothing.
             Ok(ClientMsg::Hello(_)) if self.player.state() != State::Connected => {

@@ -5,15 +5,15 @@
 //! What must never happen here: a session that does not learn that its connection ended, or an
 //! unbounded queue.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
+use std::pin::pin;
 use std::time::Duration;
 
-use actix::Addr;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use purview::actor::idle_gate::IdleGated;
 use purview::actor::player::sink::{ClientOut, ClientQueue};
-use purview::actor::player::{FromSocket, PlayerActor};
+use purview::actor::player::{FromSocket, SessionLine};
 use purview::wire::client::Closing;
 use purview::wire::{CloseCode, ServerMsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,6 +22,9 @@ use super::ending::Ending;
 use super::metrics::GatewayMetrics;
 use super::socket::Socket;
 use crate::admission::{NotIn, Ticket};
+
+/// Most messages of a client that are read in a row before what waits for it is written.
+const IN_A_ROW: u32 = 16;
 
 /// Most messages between two flushes.
 const MAX_BATCH: u64 = 64;
@@ -74,7 +77,7 @@ pub trait Outbound {
 }
 
 pub(super) struct Link<'a> {
-    pub(super) session: Addr<PlayerActor>,
+    pub(super) session: SessionLine,
     pub(super) queue: ClientQueue,
     pub(super) metrics: &'a GatewayMetrics,
     pub(super) ending: Ending,
@@ -106,7 +109,7 @@ impl Link<'_> {
         let stopping = async {
             ending.is_due().await;
             // An error means that the session has ended.
-            let _told = session.send(at_stop).await.is_ok();
+            let _told = session.tell(at_stop).await.is_ok();
             pending::<()>().await;
         };
         let ends = IdleGated::new(async {
@@ -131,14 +134,14 @@ impl Link<'_> {
         };
         metrics.ended(closed.now_or_never().flatten().map(|code| amended(code, ticket)));
         // An error means that the session has ended.
-        let _told = session.send(FromSocket::Gone).await.is_ok();
+        let _told = session.tell(FromSocket::Gone).await.is_ok();
         left.forget();
         said
     }
 }
 
 /// Tells the session on drop that its connection ended.
-struct Left<'a>(Option<&'a Addr<PlayerActor>>);
+struct Left<'a>(Option<&'a SessionLine>);
 
 impl Left<'_> {
     fn forget(mut self) {
@@ -149,7 +152,7 @@ impl Left<'_> {
 impl Drop for Left<'_> {
     fn drop(&mut self) {
         if let Some(session) = self.0 {
-            session.do_send(FromSocket::Gone);
+            session.note(FromSocket::Gone);
         }
     }
 }
@@ -165,21 +168,28 @@ fn amended(code: CloseCode, ticket: &Ticket) -> CloseCode {
 }
 
 /// Sends an event to the session, and then waits for as long as it wants; false when the session has ended.
-async fn tell(session: &Addr<PlayerActor>, what: FromSocket) -> bool {
-    let mut pause = session.send(what).await;
+async fn tell(session: &SessionLine, what: FromSocket) -> bool {
+    let mut pause = session.tell(what).await;
     while let Ok(time) = pause
         && !time.is_zero()
     {
         // The socket is not read: its buffers fill up, and the client's machine stops sending.
         tokio::time::sleep(time).await;
-        pause = session.send(FromSocket::Paused).await;
+        pause = session.tell(FromSocket::Paused).await;
     }
     pause.is_ok()
 }
 
-async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics: &GatewayMetrics) {
+async fn listen(inbound: &mut impl Inbound, session: &SessionLine, metrics: &GatewayMetrics) {
+    let mut in_a_row = 0;
     loop {
-        let (what, last) = match inbound.receive().await {
+        let (received, waited) = receive(inbound).await;
+        in_a_row = if waited { 0 } else { in_a_row + 1 };
+        if in_a_row == IN_A_ROW {
+            in_a_row = 0;
+            tokio::task::yield_now().await;
+        }
+        let (what, last) = match received {
             SocketEvent::Message(bytes) => {
                 metrics.received(bytes.len());
                 (FromSocket::Binary(bytes), false)
@@ -197,6 +207,19 @@ async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics
             return pending().await;
         }
     }
+}
+
+/// The next event, and whether it was waited for.
+async fn receive(inbound: &mut impl Inbound) -> (SocketEvent, bool) {
+    let mut waited = false;
+    let mut next = pin!(inbound.receive());
+    let event = poll_fn(|cx| {
+        let polled = next.as_mut().poll(cx);
+        waited |= polled.is_pending();
+        polled
+    });
+    let event = event.await;
+    (event, waited)
 }
 
 /// Writes what the session queues; true when the session closed the queue and everything was

@@ -24,11 +24,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use actix::{Actor, ArbiterHandle};
+use actix::ArbiterHandle;
 use ipnet::IpNet;
 use parking_lot::Mutex;
 use purview::actor::directory::Directory;
-use purview::actor::player::{FromSocket, Passes, PlayerActor, PlayerSetup, TokenCheck};
+use purview::actor::player::{FromSocket, Passes, PlayerSetup, SessionLine, TokenCheck};
 use purview::scene::player::PlayerConfig;
 use purview::wire::CloseCode;
 use tokio::net::{TcpListener, TcpSocket};
@@ -444,15 +444,14 @@ impl Shared {
         };
         let config = self.config.player();
         let (sink, queue) = PlayerSetup::queue(&config);
-        let session = PlayerActor::new(PlayerSetup {
+        let session = SessionLine::start(PlayerSetup {
             directory: Arc::clone(&self.directory),
             sink,
             tokens: self.tokens_of(ticket),
             passes: Some(Arc::clone(&self.passes)),
             config,
             check_every: self.config.check_every,
-        })
-        .start();
+        });
         let close_grace = self.config.close_grace;
         // In a cluster clients can go on with another gateway.
         let at_stop = if self.directory.is_alone() { FromSocket::Stop } else { FromSocket::Drain };

@@ -1,7 +1,10 @@
 //! The WebSocket carrier: each message as one binary frame.
 
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+
 use bytes::Bytes;
-use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME};
 use tokio_tungstenite::WebSocketStream;
@@ -19,9 +22,10 @@ const MAX_REASON: usize = 123;
 
 type Stream = WebSocketStream<Counted>;
 
-pub(super) struct WsIn(SplitStream<Stream>);
+/// Both halves are one task's: each borrows the stream only while it is polled.
+pub(super) struct WsIn(Rc<RefCell<Stream>>);
 
-pub(super) struct WsOut(SplitSink<Stream, Message>);
+pub(super) struct WsOut(Rc<RefCell<Stream>>);
 
 /// Performs the WebSocket handshake. Frames after it are counted.
 pub(super) async fn accept(
@@ -36,18 +40,19 @@ pub(super) async fn accept(
         .max_message_size(Some(MAX_CLIENT_FRAME))
         .max_frame_size(Some(MAX_CLIENT_FRAME));
     let socket = upgrade::accept(socket, origins, config, counter).await?;
-    let (out, inn) = socket.split();
-    Ok((WsIn(inn), WsOut(out)))
+    let stream = Rc::new(RefCell::new(socket));
+    Ok((WsIn(Rc::clone(&stream)), WsOut(stream)))
 }
 
 pub(super) fn socket(inn: WsIn, out: WsOut) -> Option<Socket> {
-    out.0.reunite(inn.0).ok().map(|stream| stream.into_inner().into_inner())
+    drop(inn);
+    Rc::into_inner(out.0).map(|stream| stream.into_inner().into_inner().into_inner())
 }
 
 impl Inbound for WsIn {
     async fn receive(&mut self) -> SocketEvent {
         loop {
-            return match self.0.next().await {
+            return match poll_fn(|cx| self.0.borrow_mut().poll_next_unpin(cx)).await {
                 Some(Ok(Message::Binary(bytes))) => SocketEvent::Message(bytes),
                 Some(Ok(Message::Text(_))) => SocketEvent::Unsupported,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => SocketEvent::Alive,
@@ -68,19 +73,28 @@ impl Inbound for WsIn {
     }
 }
 
+impl WsOut {
+    /// Adds a frame to the write buffer.
+    async fn send(&mut self, message: Message) -> Result<(), Broken> {
+        poll_fn(|cx| self.0.borrow_mut().poll_ready_unpin(cx)).await.map_err(|_| Broken)?;
+        self.0.borrow_mut().start_send_unpin(message).map_err(|_| Broken)
+    }
+}
+
 impl Outbound for WsOut {
     async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
-        self.0.feed(Message::Binary(message)).await.map_err(|_| Broken)
+        self.send(Message::Binary(message)).await
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {
-        self.0.flush().await.map_err(|_| Broken)
+        poll_fn(|cx| self.0.borrow_mut().poll_flush_unpin(cx)).await.map_err(|_| Broken)
     }
 
     async fn goodbye(&mut self, code: CloseCode, why: &str) -> Result<(), Broken> {
         let frame =
             CloseFrame { code: coding::CloseCode::from(u16::from(code)), reason: cut(why).into() };
-        self.0.send(Message::Close(Some(frame))).await.map_err(|_| Broken)
+        self.send(Message::Close(Some(frame))).await?;
+        self.flush().await
     }
 }
 
