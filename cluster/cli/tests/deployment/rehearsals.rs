@@ -2,6 +2,7 @@
 
 mod backup;
 mod certificates;
+mod sizing;
 mod slow_load_balancer;
 
 use std::time::Instant;

@@ -15,8 +15,8 @@ use crate::world::{LATE_TICKS, World, pause, with_world};
 
 const BOTS: u32 = 200;
 
-/// The property `gold`, and how much of it each bot is given.
-const GOLD: (u32, i64) = (2, 7);
+/// The property `gold`, and how much of it each bot is given, in the one byte of MessagePack.
+const GOLD: (u32, [u8; 1]) = (2, [7]);
 
 /// The rules of the game, which also give each player its gold, once.
 const GIVER: &str = "import hunt
