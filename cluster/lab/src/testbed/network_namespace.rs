@@ -1,6 +1,7 @@
 //! A network namespace for a node of a [`LocalCluster`](super::local_cluster::LocalCluster). The node can be cut off
 //! from all other processes, from etcd and PostgreSQL alone, or from its peers alone. A cut removes routes, so
-//! packets vanish and neither side is told. Needs the right to create network namespaces.
+//! packets vanish and neither side is told. A firewall may also refuse its peers: then both sides are told so, though
+//! both live. Needs the right to create network namespaces.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -28,12 +29,16 @@ pub struct NetworkNamespace {
 }
 
 fn ip(args: &str) -> io::Result<()> {
-    let output = Command::new("ip").args(args.split(' ')).output()?;
+    run(Command::new("ip").args(args.split(' ')))
+}
+
+fn run(command: &mut Command) -> io::Result<()> {
+    let output = command.output()?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(format!("ip {args}: {}", said.trim())))
+    Err(io::Error::other(format!("{command:?}: {}", said.trim())))
 }
 
 impl NetworkNamespace {
@@ -116,6 +121,19 @@ impl NetworkNamespace {
             if address == self.stores() {
                 ip(&format!("-n {ns} route add {address}/32 dev {inner}"))?;
             }
+        }
+        Ok(())
+    }
+
+    /// A firewall at the node answers all between it and its peers with a reset, or does so no more.
+    pub fn refuse(&self, refuses: bool) -> io::Result<()> {
+        let change = if refuses { "--append" } else { "--delete" };
+        for (chain, end) in [("OUTPUT", "--destination"), ("INPUT", "--source")] {
+            let within = self.within();
+            let peers = self.peers().to_string();
+            let rule = ["iptables", change, chain, "--protocol", "tcp", end, &peers];
+            let reset = ["--jump", "REJECT", "--reject-with", "tcp-reset"];
+            run(Command::new(&within[0]).args(&within[1..]).args(rule).args(reset))?;
         }
         Ok(())
     }

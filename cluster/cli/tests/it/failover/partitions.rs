@@ -1,5 +1,5 @@
 //! A node in a network namespace is cut off: from all other processes, from etcd and PostgreSQL alone, from its peers
-//! alone.
+//! alone; or a firewall refuses its peers.
 
 use std::time::Duration;
 
@@ -63,6 +63,28 @@ fn a_node_cut_off_from_its_stores_stops_and_others_take_over() {
     namespace.mend(Cut::Stores).unwrap();
     trial.walk(3);
     trial.pause_and_check("after the node is back");
+}
+
+#[test]
+fn a_firewall_that_resets_what_two_living_nodes_say_costs_at_most_one_takeover() {
+    let Some((namespace, trial)) = trial() else { return };
+    if let Err(e) = namespace.refuse(true) {
+        return eprintln!("skipped: nothing can refuse connections: {e}");
+    }
+    trial.walk(10);
+    namespace.refuse(false).unwrap();
+    trial.walk(8);
+    trial.pause_and_check("after the firewall is gone");
+    let recovers = "a region recovers from a checkpoint";
+    let nodes = trial.cluster.nodes();
+    let taken_over =
+        || nodes.iter().map(|node| node.said().matches(recovers).count()).sum::<usize>();
+    let taken = taken_over();
+    println!("{taken} regions were taken over");
+    assert!(taken <= 2, "the node's two regions, once: {taken}");
+    trial.walk(6);
+    trial.pause_and_check("later");
+    assert_eq!(taken_over(), taken, "nothing changes owners any more");
 }
 
 /// How late an action may be: as long as the cut, and what a takeover needs, in ticks of 100 ms.
