@@ -221,6 +221,7 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
         told_at: batch.told.len() as u32,
         told: part.acts.len() as u32,
         handle: EntityHandle(n as u32),
+        after: if part.resync { Tick(5) } else { Tick(0) },
     });
     let lists = [
         (&part.enters, batch.entering.len()),

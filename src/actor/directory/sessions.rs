@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::Directory;
 use super::process::FindSession;
 use crate::actor::address::{FanOut, SessionAddress, SessionEntry};
-use crate::scene::{EntityId, Epoch, RegionId, SessionId};
+use crate::scene::{EntityId, Epoch, RegionId, SessionId, Tick};
 use crate::wire::EncodedBatch;
 
 /// The sessions that a process knows.
@@ -33,9 +33,9 @@ impl Sessions {
 /// Frames of another process that were not delivered.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NotDelivered {
-    /// The entities of sessions for whose frames there was no room, and these sessions: each must be told everything
-    /// anew.
-    pub lost: Vec<(EntityId, SessionId)>,
+    /// The entities of sessions for whose frames there was no room, these sessions, and the ticks of their frames before:
+    /// each must be told everything anew.
+    pub lost: Vec<(EntityId, SessionId, Tick)>,
     /// Sessions that are no more.
     pub gone: Vec<SessionId>,
 }
@@ -99,10 +99,10 @@ impl Directory {
             }
         }
         for index in fan_out.send(batch) {
-            let session = &batch.batch().sessions[index as usize].session;
-            if let Some(entry) = sessions.get(session) {
-                entry.to.note_lost(batch.batch().tick);
-                not.lost.push((entry.entity, *session));
+            let (frame, tick) = (&batch.batch().sessions[index as usize], batch.batch().tick);
+            if let Some(entry) = sessions.get(&frame.session) {
+                entry.to.note_lost(tick);
+                not.lost.push((entry.entity, frame.session, frame.before(tick)));
             }
         }
         not

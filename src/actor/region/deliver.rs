@@ -17,7 +17,7 @@ use crate::clock;
 use crate::scene::messages::{Asker, CommandError, CommandId, CommandResult};
 use crate::scene::messages::{Effect, FrameBatch, Input, Notice, SceneChange, Sought};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{RegionId, SessionId};
+use crate::scene::{RegionId, SessionId, Tick};
 use crate::wire::EncodedBatch;
 
 /// Batches whose memory is kept for another tick.
@@ -146,19 +146,20 @@ impl RegionActor {
         }
         for index in fan_out.send(encoded) {
             self.metrics.frames_lost.fetch_add(1, Relaxed);
-            self.frame_lost(encoded.batch().sessions[index as usize].session);
+            let frame = &encoded.batch().sessions[index as usize];
+            self.frame_lost(frame.session, frame.before(encoded.batch().tick));
         }
         for (session, entity) in ended {
             self.is_gone(session, entity);
         }
     }
 
-    /// A session's frame found no room.
-    fn frame_lost(&mut self, session: SessionId) {
+    /// A session's frame found no room; its client was sent that of tick `told` before.
+    fn frame_lost(&mut self, session: SessionId, told: Tick) {
         self.sessions.frame_lost(session);
         if let Some(client) = self.sessions.get(session) {
             let id = client.entity;
-            self.region.handle(Input::Resync { id, session }, &mut self.fx);
+            self.region.handle(Input::Resync { id, session, told }, &mut self.fx);
         }
     }
 
@@ -183,7 +184,8 @@ impl RegionActor {
                 Err(RemoteError::Full) => {
                     self.metrics.frames_lost.fetch_add(which.len() as u64, Relaxed);
                     for i in which {
-                        self.frame_lost(batch.sessions[i as usize].session);
+                        let frame = &batch.sessions[i as usize];
+                        self.frame_lost(frame.session, frame.before(batch.tick));
                     }
                 }
                 // What becomes of its sessions is found out by the sweep.

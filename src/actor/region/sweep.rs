@@ -2,7 +2,7 @@
 
 use super::RegionActor;
 use crate::scene::messages::Input;
-use crate::scene::{EntityId, SessionId};
+use crate::scene::{EntityId, SessionId, Tick};
 
 /// Ticks between two checks for sessions that have ended without saying so. A frame finds that out at once,
 /// but a client that is held gets no frames.
@@ -19,7 +19,8 @@ impl RegionActor {
             match self.directory.find_session(session) {
                 Some(Some(to)) => {
                     self.sessions.insert(session, entity, to);
-                    self.region.handle(Input::Resync { id: entity, session }, &mut self.fx);
+                    let told = Tick(0);
+                    self.region.handle(Input::Resync { id: entity, session, told }, &mut self.fx);
                 }
                 Some(None) => self.is_gone(session, entity),
                 None => {}

@@ -190,9 +190,20 @@ pub struct SessionFrame {
     /// Under which the region finds the player of the session's inputs.
     #[serde(default)]
     pub handle: EntityHandle,
+    /// With `resync`: the tick of the last frame before it that the client was sent, by [`Input::Resync`]. The frame also
+    /// tells the actions that frames since then have told. 0: not known, and it tells none again.
+    ///
+    /// [`Input::Resync`]: super::Input::Resync
+    #[serde(default)]
+    pub after: Tick,
 }
 
 impl SessionFrame {
+    /// The last frame that the client was sent, if this one of tick `tick` is lost.
+    pub fn before(&self, tick: Tick) -> Tick {
+        if self.resync { self.after } else { Tick(tick.0.saturating_sub(1)) }
+    }
+
     /// The lengths of its lists, in their order.
     pub fn counts(&self) -> [u32; LISTS] {
         let SessionFrame { enters, moves, trajectories, turns, acts, properties, kept, .. } = *self;

@@ -13,7 +13,7 @@ use super::order::{Order, Spawn};
 use super::session::{Presented, Resume};
 use super::told::GroupMessage;
 use crate::scene::views::{Bond, ViewMsg};
-use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash};
+use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick};
 
 /// What a region is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -75,6 +75,8 @@ pub enum Input {
         id: EntityId,
         /// The session of the client.
         session: SessionId,
+        /// The tick of the last frame that the client was sent; 0: not known.
+        told: Tick,
     },
     /// A neighbour's ghosts of a tick.
     Border(Box<BorderBatch>),

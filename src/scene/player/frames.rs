@@ -50,12 +50,13 @@ impl Player {
         for refused in batch.refused_of(part) {
             self.line_places.refused(refused.seq, out);
         }
+        let resync = part.resync.then_some(part.after);
         if self.state == State::Disconnected {
             // The region made the frame before it knew that the client is disconnected.
             if self.link.is_to_tell_leave(now_ms, self.config.resend_ms) {
                 self.link.forget_leave();
             }
-        } else if self.slow_client.admit(now_ms, queued, part.resync) {
+        } else if self.slow_client.admit(now_ms, queued, (batch.tick, resync)) {
             self.shown.apply(batch, part);
             out.push(PlayerEffect::Forward);
         }

@@ -103,7 +103,7 @@ impl Player {
         if anew {
             // What the client was told no longer counts. A region that has just added the player does not
             // resync the client by itself.
-            if arrived { self.slow_client.lost() } else { self.slow_client.expect(now_ms) }
+            if arrived { self.slow_client.arrived() } else { self.slow_client.expect(now_ms) }
         }
         self.memory.route((scene, plane, pos, facing), last_applied, (tick, own.as_deref()));
         // If both regions of the teleport have died, only this session can tell the client that it

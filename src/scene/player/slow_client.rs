@@ -3,7 +3,7 @@
 
 use crate::scene::messages::Input;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, SessionId};
+use crate::scene::{EntityId, SessionId, Tick};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resync {
@@ -27,6 +27,8 @@ pub(super) struct SlowClient {
     release_unproven: bool,
     // When the last frame came, or the region was told to go on since none did.
     frame_ms: u64,
+    // The tick of the last frame that was passed on; 0: none was here.
+    told: Tick,
     resync: Resync,
 }
 
@@ -39,12 +41,19 @@ impl SlowClient {
             told_hold: false,
             release_unproven: false,
             frame_ms: 0,
+            told: Tick(0),
             resync: Resync::No,
         }
     }
 
-    /// Whether a frame may be passed on while `queued` messages wait.
-    pub(super) fn admit(&mut self, now_ms: u64, queued: usize, is_resync: bool) -> bool {
+    /// Whether a frame of this tick may be passed on while `queued` messages wait. A resync says after which frame it
+    /// tells everything, 0 if that is not known.
+    pub(super) fn admit(
+        &mut self,
+        now_ms: u64,
+        queued: usize,
+        (tick, resync): (Tick, Option<Tick>),
+    ) -> bool {
         self.release_unproven = false;
         if (queued + 1) * 2 > self.capacity {
             self.held_since_ms.get_or_insert(now_ms);
@@ -53,15 +62,21 @@ impl SlowClient {
             self.resync = Resync::Due;
             return false;
         }
-        match self.resync {
-            Resync::No => true,
+        let is_due = match (self.resync, resync) {
+            (Resync::No, None) | (Resync::Coming(_), Some(_)) => true,
+            // An answer that comes twice: the client was told since what it tells again.
+            (Resync::No, Some(after)) => after == Tick(0) || after >= self.told,
+            // The answer, and no other resync: the client would miss what the lost frames have told.
+            (Resync::Due | Resync::Asked(_), Some(after)) => after == self.told,
             // Without the frames that were lost this one makes no sense to the client.
-            Resync::Due | Resync::Asked(_) | Resync::Coming(_) if !is_resync => false,
-            Resync::Due | Resync::Asked(_) | Resync::Coming(_) => {
-                self.resync = Resync::No;
-                true
-            }
+            (_, None) => false,
+        };
+        match (is_due, self.resync) {
+            (true, _) => (self.resync, self.told) = (Resync::No, tick),
+            (false, Resync::No) => self.resync = Resync::Due,
+            (false, _) => {}
         }
+        is_due
     }
 
     /// A frame has come, of any owner, whether it is passed on or not.
@@ -89,6 +104,12 @@ impl SlowClient {
         if !mutants::has(Mutant::GapShown) {
             self.lost();
         }
+    }
+
+    /// The player is elsewhere: what the client was told before does not count.
+    pub(super) fn arrived(&mut self) {
+        self.told = Tick(0);
+        self.lost();
     }
 
     /// The next frame that makes sense is a resync, which comes without a request.
@@ -127,7 +148,7 @@ impl SlowClient {
         if self.resync == Resync::Due {
             self.resync = Resync::Asked(now_ms);
             if !mutants::has(Mutant::NoResync) {
-                tell(Input::Resync { id, session });
+                tell(Input::Resync { id, session, told: self.told });
             }
         }
         let hold = self.held_since_ms.is_some();

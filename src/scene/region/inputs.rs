@@ -131,11 +131,13 @@ impl Region {
                 self.tell_missed_actions_to(id);
             }
             Input::Release { .. } => self.with_viewer(slot, input, fx, |v| v.held = false),
-            Input::Resync { session, .. } => {
+            Input::Resync { id, session, told } => {
                 if let Some(slot) = slot.filter(|slot| self.is_of_session(*slot, session)) {
                     self.tell_bonds(slot, fx);
                 }
-                self.with_viewer(slot, input, fx, |v| v.resync = true);
+                let now = self.clock.tick();
+                self.with_viewer(slot, input, fx, |v| v.miss_frames(told, now));
+                self.tell_missed_actions_to(id);
             }
             Input::Present(presented) => self.present(*presented, fx),
             Input::Kicked { session, .. } => match slot {

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | a full batch | those that the neighbour was to mirror | that neighbour |
 //! | an entity comes to live here | its actions where it lived before | the neighbours that were to mirror them, and viewers here |
-//! | a player comes to live here, or its client reads again | those since its last frame, and of ghosts whose owner was late there | its client |
+//! | a player comes to live here, its client reads again, or has missed frames | those since its last frame, and of ghosts whose owner was late there | its client |
 //! | a player goes on from a checkpoint | its own actions that the checkpoint has | as if it had come |
 //!
 //! Actions of an entity come in the order of their ticks. So one that is not after the last one told here is known. One
@@ -23,6 +23,7 @@ use super::Region;
 use super::actions::PendingAction;
 use super::custody::Past;
 use super::entities::Role;
+use super::views::Viewer;
 use crate::scene::messages::{EntityAction, Handoff, PastAction};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, RegionId, Tick, TickStamp};
@@ -265,7 +266,7 @@ impl Region {
         let viewers: Vec<EntityId> = misses.map(|b| b.viewer).collect();
         for viewer in viewers {
             let Some(viewer) = self.entities.real_slot(viewer) else { continue };
-            let told_before = self.views.of(&self.entities, viewer).map(|v| v.frames_from);
+            let told_before = self.views.of(&self.entities, viewer).map(Viewer::acts_from);
             if told_before.is_some_and(|from| action.tick < from) {
                 self.note_action_for(viewer, slot, action.content.clone(), action.tick);
             }
@@ -331,7 +332,7 @@ impl Region {
             let Some(slot) = self.entities.real_slot(id) else { continue };
             let Some(viewer) = self.views.of(&self.entities, slot) else { continue };
             let (viewer, from) = match viewer.gets_frame_of(now) {
-                true => (slot, viewer.frames_from),
+                true => (slot, viewer.acts_from()),
                 false => {
                     self.recent_actions.came.push(id);
                     continue;

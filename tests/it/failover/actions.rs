@@ -57,3 +57,22 @@ fn a_client_that_reads_again_is_told_what_others_did_meanwhile() {
     w.step();
     assert_eq!(waves_of(&w, a), (1..=7).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_client_whose_frames_were_lost_is_told_once_what_they_told() {
+    let (mut w, a, b) = pair_of_players();
+    act(&mut w, b, 1);
+    let (id, session, told) = (w.clients[&a].entity, a, w.tick);
+    (2..=6).for_each(|number| act(&mut w, b, number));
+    // None of these frames has reached the session.
+    w.clients.get_mut(&a).unwrap().acts.truncate(1);
+    assert_eq!(waves_of(&w, a), [1]);
+    w.tell(DEAD, Input::Resync { id, session, told });
+    act(&mut w, b, 7);
+    let all: Vec<u32> = (1..=7).collect();
+    assert_eq!(waves_of(&w, a), all);
+    // The question has come by way of another region, too.
+    w.tell(DEAD, Input::Resync { id, session, told });
+    w.steps(3);
+    assert_eq!(waves_of(&w, a), all);
+}

@@ -538,9 +538,9 @@ impl Router {
     ) {
         let encoded = Arc::new(EncodedBatch::new(batch));
         let NotDelivered { lost, gone } = directory.deliver_frames(&encoded);
-        for (id, session) in lost {
+        for (id, session, told) in lost {
             self.metrics.frames_lost.fetch_add(1, Relaxed);
-            links.tell(from, region, Input::Resync { id, session });
+            links.tell(from, region, Input::Resync { id, session, told });
         }
         if !gone.is_empty() {
             links.gone(from, gone);

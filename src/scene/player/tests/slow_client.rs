@@ -46,6 +46,29 @@ fn a_lost_frame_leads_to_a_resync_before_which_no_frame_is_passed_on() {
 }
 
 #[test]
+fn a_resync_goes_on_from_the_last_frame_that_was_passed_on() {
+    let resync = |tick, after| {
+        let mut anew = frame(tick, 1, 0, &[5], &[]);
+        (anew.sessions[0].resync, anew.sessions[0].after) = (true, Tick(after));
+        anew
+    };
+    let mut b = Bench::in_world();
+    assert_eq!(b.frame(&frame(12, 1, 0, &[5], &[])), ["forward"]);
+    assert_eq!(b.input(PlayerInput::Lost), ["3: resync"]);
+    for after in [0, 11, 13] {
+        assert_eq!(b.frame(&resync(15, after)), NOTHING, "{after}: no answer");
+    }
+    assert_eq!(b.frame(&resync(16, 12)), ["forward"]);
+    assert_eq!(b.frame(&frame(17, 1, 0, &[], &[])), ["forward"]);
+    assert_eq!(b.frame(&resync(18, 12)), ["3: resync"], "it tells again what was told since");
+    assert_eq!(b.frame(&resync(19, 17)), ["forward"]);
+    // The region knows by itself that its frame of tick 20 was lost, or only that the client sees something else.
+    assert_eq!(b.frame(&resync(21, 19)), ["forward"]);
+    assert_eq!(b.frame(&resync(23, 22)), ["forward"]);
+    assert_eq!(b.frame(&resync(24, 0)), ["forward"]);
+}
+
+#[test]
 fn a_silent_region_that_no_one_holds_is_told_to_go_on() {
     let mut b = Bench::in_world();
     b.frame(&frame(13, 1, 0, &[], &[]));

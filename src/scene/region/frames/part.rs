@@ -52,6 +52,7 @@ impl FramePart {
             own_at: self.owns_told,
             own: self.batch.owns.len() as u32 - self.owns_told,
             handle: viewer.handle,
+            after: viewer.resync_after(),
             ..SessionFrame::default()
         };
         self.begin_frame(reader, viewer);
@@ -109,7 +110,7 @@ impl FramePart {
             viewer.seen.iter_mut().for_each(|s| s.sent = never);
         }
         if viewer.resync {
-            (viewer.resync, viewer.own_properties_due) = (false, true);
+            viewer.resynced(self.batch.tick);
             viewer.gone.clear();
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
             viewer.seen.iter_mut().for_each(|s| s.shown = false);

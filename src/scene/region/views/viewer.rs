@@ -12,6 +12,10 @@ use crate::scene::{
     Account, EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick, TickStamp,
 };
 
+/// Ticks within which a question for a resync that comes again was sent before its answer. Less than the time after
+/// which a session asks again.
+const ANSWER_TICKS: u64 = 5;
+
 /// Something else than a player that a player sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
@@ -61,6 +65,10 @@ pub struct Viewer {
     pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
+    /// With it: the last frame that the client was sent, as its session has said; 0: not known.
+    resync_after: Tick,
+    /// The last answer to that: after which frame, and in which tick.
+    answered: (Tick, Tick),
     /// The client is gone: the end of the grace period.
     pub disconnected_until: Option<Tick>,
     /// Without its client the player stays at least until this tick.
@@ -120,6 +128,8 @@ impl Viewer {
             frames_from: Tick(0),
             held: false,
             resync: false,
+            resync_after: Tick(0),
+            answered: (Tick(0), Tick(0)),
             disconnected_until: None,
             stays_until: Tick(0),
             replaced: None,
@@ -143,6 +153,44 @@ impl Viewer {
     pub fn gets_frame_of(&self, tick: Tick) -> bool {
         let receives = self.session.is_some() && !self.held && self.disconnected_until.is_none();
         receives && self.frames_from <= tick
+    }
+
+    /// The client was sent no frame after that of tick `told`, if this is known: the next one tells it everything anew. A
+    /// question that comes again right after its answer changes nothing.
+    pub fn miss_frames(&mut self, told: Tick, now: Tick) {
+        let (of, at) = self.answered;
+        if told > Tick(0) && told == of && now.0 < at.0.saturating_add(ANSWER_TICKS) {
+            return;
+        }
+        let pending = self.resync_after();
+        self.resync_after = match told {
+            Tick(0) => pending,
+            told if pending > Tick(0) => told.min(pending),
+            told => told,
+        };
+        self.resync = true;
+    }
+
+    /// The tick from which on the client is to be told actions in its next frame.
+    #[inline]
+    pub fn acts_from(&self) -> Tick {
+        if self.resync && self.resync_after > Tick(0) {
+            self.resync_after.next()
+        } else {
+            self.frames_from
+        }
+    }
+
+    /// After which frame the next one tells everything anew, if it does; 0: not known.
+    pub fn resync_after(&self) -> Tick {
+        if self.resync { self.resync_after } else { Tick(0) }
+    }
+
+    /// A frame of this tick tells the client everything anew.
+    pub fn resynced(&mut self, now: Tick) {
+        self.answered = (self.resync_after, now);
+        (self.resync, self.resync_after) = (false, Tick(0));
+        self.own_properties_due = true;
     }
 
     /// The client gets no frames from this tick on, until it reads again.
@@ -178,6 +226,7 @@ impl Viewer {
         let before = self.session.replace(resume.session);
         (self.replaced, self.disconnected_until) = (before, None);
         (self.held, self.resync, self.own_due) = (false, true, true);
+        (self.resync_after, self.answered) = Default::default();
         self.own_properties_due = true;
         self.last_applied = self.last_applied.max(resume.acked);
         self.since_ms = resume.since_ms.max(self.since_ms.saturating_add(1));
@@ -189,6 +238,7 @@ impl Viewer {
         self.since_ms = since_ms;
         self.replaced = self.session.replace(session);
         (self.disconnected_until, self.resync) = (None, true);
+        (self.resync_after, self.answered) = Default::default();
         self.own_properties_due = true;
         self.replaced
     }

@@ -105,6 +105,7 @@ pub fn frames() -> FrameBatch {
             crowd_at: 0,
             crowd: 1,
             handle: EntityHandle(3),
+            after: Tick(6),
         }],
     }
 }

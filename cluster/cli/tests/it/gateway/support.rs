@@ -49,6 +49,7 @@ struct TestPlayer {
     ack: Seq,
     held: bool,
     resync: bool,
+    after: Tick,
 }
 
 /// Adds, moves and removes entities, and tells every client about every input.
@@ -109,6 +110,7 @@ impl Handler<ToRegion> for FakeRegion {
                     ack: Seq(0),
                     held: false,
                     resync: false,
+                    after: Tick(0),
                 });
                 self.route(self.here.len() - 1);
             }
@@ -129,9 +131,9 @@ impl Handler<ToRegion> for FakeRegion {
                 self.log.add("release".into());
                 self.of(id, |r| r.held = false);
             }
-            Input::Resync { id, .. } => {
+            Input::Resync { id, told, .. } => {
                 self.log.add("resync".into());
-                self.of(id, |r| r.resync = true);
+                self.of(id, |r| (r.resync, r.after) = (true, told));
             }
             other => panic!("a gateway must not send {other:?}"),
         }
@@ -225,6 +227,7 @@ impl FakeRegion {
                 ack: r.ack,
                 epoch: Epoch(1),
                 resync: r.resync,
+                after: r.after,
                 moves: moving.len() as u32,
                 acts: acting.len() as u32,
                 refused: u32::from(refused.is_some_and(|(who, _)| who == at)),

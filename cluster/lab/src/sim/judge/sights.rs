@@ -75,8 +75,12 @@ impl Judge {
         for gone in &frame.leaves {
             client.hides(trails.number(*gone));
         }
+        let has_missed = client.framed(now);
         for entered in &frame.enters {
-            client.received.entry(entered.id).or_default().since = now;
+            let stays = frame.resync && client.saw_before(trails.number(entered.id));
+            if has_missed || !stays {
+                client.received.entry(entered.id).or_default().since = now;
+            }
         }
         let mut astray = None;
         for (of, pos) in changed {
