@@ -204,7 +204,7 @@ impl Accounts {
             if self.examples.len() < EXAMPLES_MAX {
                 // Regions of several processes are not asked at one tick.
                 let (kind, what) = (fault.kind().key(), fault.to_string());
-                self.examples.push(Example { kind, tick: 0, what });
+                self.examples.push(Example { kind: kind.into(), tick: 0, what });
             }
         }
         new

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FaultKind {
@@ -31,7 +31,7 @@ impl FaultKind {
 }
 
 /// How a run of the game was judged. Each fault counts once, however long it lasts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GameFigures {
     /// How often a region, or with several processes the whole scene, was judged.
     pub checks: u64,

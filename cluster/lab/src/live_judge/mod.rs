@@ -209,7 +209,7 @@ impl Found {
         self.figures.count(kind);
         if self.examples.len() < EXAMPLES_MAX {
             let (tick, what) = (region.current_tick().0, format!("region {}: {text}", region.id()));
-            self.examples.push(Example { kind: kind.key(), tick, what });
+            self.examples.push(Example { kind: kind.key().into(), tick, what });
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Bots: many clients from a process of their own. The oracle checks them as it checks a replay.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos};
 use purview::wire::client::{Join, Joined};
@@ -15,29 +16,16 @@ use tokio::time::Instant;
 
 use super::clients::{Order, Progress, Server, gather};
 use super::report::Report;
+use super::script::{Area, Group, Pattern, Script};
 use crate::args::centimetres;
 use crate::oracle::Options;
 use crate::rng::Rng;
 
 const STEP: Duration = Duration::from_millis(100);
-/// The length of a step, centimetres: 5 m/s.
-const STEP_CM: f64 = 50.0;
-const SPEED_CM_S: u32 = 500;
+const STEPS_PER_S: u32 = 10;
 /// The standard deviation of a crowd, centimetres.
 const CROWD_SIGMA_CM: f64 = 2_000.0;
 const JOINING_MAX: usize = 32;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pattern {
-    /// Walk to random places all over the map, at 5 m/s
-    Walk,
-    /// Walk to random places around the centre of the map (sigma 20 m), at 5 m/s
-    Crowd,
-    /// Walk to and fro across borders, at 5 m/s
-    Border,
-    /// As walk, with a teleport now and then, some of them to another plane
-    Teleport,
-}
 
 #[derive(Debug, Clone, Args)]
 pub struct BotsOptions {
@@ -47,6 +35,12 @@ pub struct BotsOptions {
     /// How long the bots move, for example 30s, 5m or 500ms.
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = time)]
     pub length: Duration,
+    /// The number of the first bot: with several machines each takes other bots, and so other tokens.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub first: u32,
+    /// A script of groups of bots (TOML): their scenes, areas, movement, actions and properties.
+    #[arg(long, value_name = "FILE", requires = "connect", conflicts_with_all = ["pattern", "area_cm"])]
+    pub script: Option<PathBuf>,
     /// How the bots move.
     #[arg(long, value_enum, default_value_t = Pattern::Walk)]
     pub pattern: Pattern,
@@ -71,13 +65,28 @@ pub struct BotsOptions {
     pub trust: Trust,
 }
 
+impl BotsOptions {
+    /// The script of the file, or what the other flags say.
+    fn script(&self) -> anyhow::Result<Script> {
+        if let Some(file) = &self.script {
+            return Script::open(file);
+        }
+        let area = self.area_cm.map(|side_cm| Area { centre_cm: None, side_cm });
+        Ok(Script::of(Group { pattern: self.pattern, area, ..Group::default() }))
+    }
+}
+
 /// Runs bots on a server until their time is over. The report has no tick times.
+///
+/// # Errors
+/// The script cannot be read, or there is no thread for the oracle.
 pub async fn bots(
     url: &str,
     token: &str,
     options: BotsOptions,
     progress: Progress,
-) -> std::io::Result<Report> {
+) -> anyhow::Result<Report> {
+    let script = Arc::new(options.script()?);
     let (map, trust) = (options.map.clone(), options.trust.clone());
     let server = Server { url: url.into(), token: token.into(), trust, map };
     let oracle = Options { late_ticks: options.late_ticks, ..Options::default() };
@@ -86,13 +95,14 @@ pub async fn bots(
     let doors = Arc::new(Semaphore::new(JOINING_MAX));
     let play = async {
         let mut tasks = JoinSet::new();
-        for client in 0..options.count {
-            let (crowd, options) = (crowd.clone(), options.clone());
+        for client in (0..options.count).map(|n| options.first.saturating_add(n)) {
+            let (crowd, options, script) = (crowd.clone(), options.clone(), Arc::clone(&script));
             // The permit is returned when the bot has joined.
             let Ok(door) = doors.clone().acquire_owned().await else { break };
             tasks.spawn(async move {
+                let group = script.group(client);
                 let join = Join {
-                    scene: options.scene.clone(),
+                    scene: group.scene.clone().unwrap_or(options.scene.clone()),
                     plane: None,
                     pos: None,
                     sight: None,
@@ -101,7 +111,7 @@ pub async fn bots(
                 };
                 let enter = |joined: &Joined| {
                     drop(door);
-                    Ok(Bot::new(client, &options, joined, until))
+                    Ok(Bot::new(client, group, &options, joined, until))
                 };
                 crowd.play(client, join, enter).await;
             });
@@ -115,10 +125,10 @@ pub async fn bots(
     Ok(crowd.report(judge).await)
 }
 
-/// The script of one bot: an order for each step, and an action now and then.
-struct Bot {
+/// One bot: an order for each step, and an action now and then.
+struct Bot<'a> {
     client: u32,
-    pattern: Pattern,
+    group: &'a Group,
     random: Rng,
     /// The corners of the area in which the bot stays, centimetres.
     low: [f64; 2],
@@ -132,32 +142,49 @@ struct Bot {
     walks: bool,
     next: Instant,
     until: Instant,
+    /// Until when it stays where it is.
+    rests: Instant,
     orders: u32,
+    /// When the actions of its group are due, and then the properties.
+    due: Vec<Instant>,
 }
 
-impl Bot {
-    fn new(client: u32, options: &BotsOptions, joined: &Joined, until: Instant) -> Bot {
+impl<'a> Bot<'a> {
+    fn new(
+        client: u32,
+        group: &'a Group,
+        options: &BotsOptions,
+        joined: &Joined,
+        until: Instant,
+    ) -> Bot<'a> {
         let size = joined.rules.size_cm.map(f64::from);
-        let half = size.map(|s| options.area_cm.map_or(s, |a| f64::from(a).min(s)) / 2.0);
-        let middle = size.map(|s| s / 2.0);
+        let side = |i: usize| group.area.map_or(size[i], |a| f64::from(a.side_cm).min(size[i]));
+        let centre = group.area.and_then(|a| a.centre_cm).map(|at| at.map(f64::from));
+        let middle = centre.unwrap_or(size.map(|s| s / 2.0));
+        let now = Instant::now();
         let mut bot = Bot {
             client,
-            pattern: options.pattern,
+            group,
             random: Rng::new(options.seed ^ (u64::from(client) << 32)),
-            low: [0, 1].map(|i| middle[i] - half[i]),
-            high: [0, 1].map(|i| (middle[i] + half[i]).min(size[i] - 1.0)),
+            low: [0, 1].map(|i| (middle[i] - side(i) / 2.0).max(0.0)),
+            high: [0, 1].map(|i| (middle[i] + side(i) / 2.0).min(size[i] - 1.0)),
             border_every: options.border_every_cm.map(f64::from),
             at: [f64::from(joined.pos.x), f64::from(joined.pos.z)],
             goal: [0.0; 2],
             plane: joined.plane,
             judged: joined.rules.movement.is_some(),
             walks: false,
-            next: Instant::now(),
+            next: now,
             until,
+            rests: now,
             orders: 0,
+            due: Vec::new(),
         };
         bot.next += STEP.mul_f64(bot.random.unit());
         bot.goal = bot.somewhere();
+        let acts = group.acts.iter().map(|act| act.every);
+        let all = acts.chain(group.sets.iter().map(|set| set.every));
+        bot.due = all.map(|every| now + every.mul_f64(bot.random.unit())).collect();
         bot
     }
 
@@ -166,7 +193,7 @@ impl Bot {
             let share = self.random.unit();
             self.low[i] + share * (self.high[i] - self.low[i])
         });
-        let goal = match self.pattern {
+        let goal = match self.group.pattern {
             Pattern::Walk | Pattern::Teleport => anywhere,
             Pattern::Crowd => [0, 1].map(|i| {
                 let middle = (self.low[i] + self.high[i]) / 2.0;
@@ -195,17 +222,26 @@ impl Bot {
     }
 
     fn step(&mut self) -> Order {
+        if self.next < self.rests {
+            return Order::Stay;
+        }
+        let step_cm = f64::from(self.group.speed_cm_s / STEPS_PER_S);
         let way = [self.goal[0] - self.at[0], self.goal[1] - self.at[1]];
         let left = way[0].hypot(way[1]);
-        let turns = left <= STEP_CM;
+        let turns = left <= step_cm;
         if turns {
             self.at = self.goal;
             self.goal = self.somewhere();
+            self.rests = self.next + self.group.rest;
         } else {
-            self.at = [0, 1].map(|i| self.at[i] + way[i] / left * STEP_CM);
+            self.at = [0, 1].map(|i| self.at[i] + way[i] / left * step_cm);
+        }
+        if turns && !self.group.rest.is_zero() {
+            self.walks = false;
         }
         match self.judged {
             false => Order::Move(self.pos()),
+            true if turns && !self.walks => Order::Stay,
             true if turns || !self.walks => self.set_out(),
             true => Order::Stay,
         }
@@ -213,7 +249,25 @@ impl Bot {
 
     fn set_out(&mut self) -> Order {
         self.walks = true;
-        Order::Walk(Pos::ground(self.goal[0] as i32, self.goal[1] as i32), SPEED_CM_S)
+        let goal = Pos::ground(self.goal[0] as i32, self.goal[1] as i32);
+        Order::Walk(goal, self.group.speed_cm_s)
+    }
+
+    /// What its group does at this time.
+    fn due(&mut self) -> Option<Order> {
+        let at = self.due.iter().position(|due| *due <= self.next)?;
+        let Group { acts, sets, .. } = self.group;
+        match acts.get(at) {
+            Some(act) => {
+                self.due[at] += act.every;
+                Some(Order::Act(act.payload(self.client, self.orders)))
+            }
+            None => {
+                let set = &sets[at - acts.len()];
+                self.due[at] += set.every;
+                Some(Order::Set(set.property, set.value.clone()))
+            }
+        }
     }
 
     fn order(&mut self) -> Order {
@@ -225,11 +279,14 @@ impl Bot {
             self.walks = false;
             return Order::Teleport(None, self.pos());
         }
-        if self.random.one_in(50) {
+        if let Some(due) = self.due() {
+            return due;
+        }
+        if self.due.is_empty() && self.random.one_in(50) {
             let name = [self.client.to_be_bytes(), self.orders.to_be_bytes()];
             return Order::Act(name.concat());
         }
-        if self.pattern == Pattern::Teleport && self.random.one_in(100) {
+        if self.group.pattern == Pattern::Teleport && self.random.one_in(100) {
             self.at = self.somewhere();
             self.goal = self.somewhere();
             let other = Plane(i32::from(self.random.one_in(2)));
@@ -242,7 +299,7 @@ impl Bot {
     }
 }
 
-impl Iterator for Bot {
+impl Iterator for Bot<'_> {
     type Item = (Instant, Order);
 
     fn next(&mut self) -> Option<(Instant, Order)> {

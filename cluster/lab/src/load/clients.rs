@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use purview::scene::properties::{PropertyId, Value};
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::{Join, Joined};
@@ -48,8 +49,10 @@ pub enum Order {
     Stay,
     /// Teleports; `None` keeps the plane.
     Teleport(Option<Plane>, Pos),
-    /// Sends an action. Its payload is unique.
+    /// Sends an action. Its payload is unique, or the oracle does not notice that it comes twice.
     Act(Vec<u8>),
+    /// Gives a property a value.
+    Set(PropertyId, Value),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,7 +241,7 @@ impl Crowd {
         let findings = tokio::task::spawn_blocking(move || judge.thread.join()).await;
         let Ok(Ok(findings)) = findings else {
             let what = "the thread of the oracle ended too early".into();
-            let example = Example { kind: "internal", tick: 0, what };
+            let example = Example { kind: "internal".into(), tick: 0, what };
             return Report { not_joined: 1, examples: vec![example], ..Report::default() };
         };
         let counts = std::mem::take(&mut *shared.counts());
@@ -291,7 +294,8 @@ impl Crowd {
     fn failed(&self, client: ClientId, kind: &'static str, error: &ClientError) {
         let failures = &mut self.shared.counts().failures;
         if failures.len() < FAILURES_MAX {
-            failures.push(Example { kind, tick: 0, what: format!("client {client}: {error}") });
+            let what = format!("client {client}: {error}");
+            failures.push(Example { kind: kind.into(), tick: 0, what });
         }
     }
 }
@@ -386,7 +390,7 @@ impl Session<'_> {
         let Some(walker) = &mut self.walker else { return Ok(()) };
         let now = self.clock.now();
         while let Some(command) = walker.poll(now, self.player.next_seq()) {
-            let (client, seq, what) = (self.client, self.player.next_seq(), Sent::Walk);
+            let (client, seq, what) = (self.client, self.player.next_seq(), Sent::Other);
             self.crowd.tell(Event::Sent { client, seq, what }).await;
             self.received_from = Instant::now();
             self.sent = self.player.send_walk(&command).await?;
@@ -412,6 +416,7 @@ impl Session<'_> {
             Order::Move(pos) => Sent::Move(*pos),
             Order::Teleport(plane, pos) => Sent::Teleport { scene: None, plane: *plane, pos: *pos },
             Order::Act(payload) => Sent::Act(digest(payload)),
+            Order::Set(..) => Sent::Other,
         };
         // Before it is sent: the oracle must know of an input before any other client is told of it.
         self.crowd.tell(Event::Sent { client, seq, what }).await;
@@ -420,6 +425,7 @@ impl Session<'_> {
             Order::Move(pos) => self.player.send_move(pos).await?,
             Order::Teleport(plane, pos) => self.player.teleport(None, plane, pos).await?,
             Order::Act(payload) => self.player.act(payload, None).await?,
+            Order::Set(property, value) => self.player.set(property, value).await?,
             Order::Walk(..) | Order::Stay => self.sent,
         };
         Ok(())

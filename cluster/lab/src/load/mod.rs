@@ -4,5 +4,6 @@ pub mod bots;
 pub mod clients;
 pub mod replay;
 pub mod report;
+pub mod script;
 pub mod surveys;
 pub mod trace;

@@ -1,7 +1,11 @@
 //! The report of a replay or of bots, as a table and as JSON.
 
 use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
 
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use purview_server::process::figures::{ServerFigures, TickMs};
@@ -14,6 +18,12 @@ use crate::shown::Shown;
 pub struct Percentiles {
     pub p50: u64,
     pub p99: u64,
+}
+
+impl Percentiles {
+    fn max(self, other: Percentiles) -> Percentiles {
+        Percentiles { p50: self.p50.max(other.p50), p99: self.p99.max(other.p99) }
+    }
 }
 
 /// Displayed errors by the ring in which the client sees the entity.
@@ -36,7 +46,7 @@ impl From<&DisplayedErrors> for DisplayedErrorCm {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub players: u64,
     pub ticks: u64,
@@ -98,6 +108,67 @@ impl Report {
             refused: findings.refused,
             examples: findings.examples,
             ..Report::default()
+        }
+    }
+
+    /// One report of several machines' bots, from the files with their reports in JSON.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is no report.
+    pub fn of_files(files: &[PathBuf]) -> anyhow::Result<Report> {
+        let read = |file: &PathBuf| -> anyhow::Result<Report> {
+            let name = file.display();
+            let opened = File::open(file).with_context(|| format!("{name} cannot be read"))?;
+            let report = serde_json::from_reader(BufReader::new(opened));
+            report.with_context(|| format!("{name} has no report of `load walk --json`"))
+        };
+        let mut all = files.iter().map(read);
+        let first = all.next().context("no file is given")??;
+        all.try_fold(first, |sum, report| Ok(sum.and(report?)))
+    }
+
+    /// Both runs as one. Counts are added, figures per player and second are averaged, and of percentiles, ticks and
+    /// peaks the greatest counts.
+    fn and(self, other: Report) -> Report {
+        let shares = [&self, &other].map(|run| run.players as f64);
+        let all = (shares[0] + shares[1]).max(1.0);
+        let mean = |a: f64, b: f64| (a * shares[0] + b * shares[1]) / all;
+        let mut resumed_each_s = other.resumed_each_s;
+        resumed_each_s.resize(resumed_each_s.len().max(self.resumed_each_s.len()), 0);
+        resumed_each_s.iter_mut().zip(&self.resumed_each_s).for_each(|(sum, n)| *sum += n);
+        let errors = (self.displayed_error_cm, other.displayed_error_cm);
+        Report {
+            players: self.players + other.players,
+            ticks: self.ticks.max(other.ticks),
+            violations: self.violations.and(&other.violations),
+            updates: Updates {
+                expected: self.updates.expected + other.updates.expected,
+                delivered: self.updates.delivered + other.updates.delivered,
+            },
+            churn_per_player_s: mean(self.churn_per_player_s, other.churn_per_player_s),
+            flicker_per_player_s: mean(self.flicker_per_player_s, other.flicker_per_player_s),
+            handoffs: self.handoffs + other.handoffs,
+            visibility_latency_ms: self.visibility_latency_ms.max(other.visibility_latency_ms),
+            displayed_error_cm: DisplayedErrorCm {
+                near: errors.0.near.max(errors.1.near),
+                middle: errors.0.middle.max(errors.1.middle),
+                far: errors.0.far.max(errors.1.far),
+            },
+            tick_ms: self.tick_ms.or(other.tick_ms),
+            server: self.server.or(other.server),
+            game: self.game.or(other.game),
+            bytes_per_client_s: mean(self.bytes_per_client_s, other.bytes_per_client_s),
+            cpu_s: self.cpu_s.zip(other.cpu_s).map(|(a, b)| a + b),
+            peak_rss_bytes: self.peak_rss_bytes.max(other.peak_rss_bytes),
+            frames: self.frames + other.frames,
+            frames_missing: self.frames_missing + other.frames_missing,
+            refused: self.refused + other.refused,
+            not_joined: self.not_joined + other.not_joined,
+            resumed: self.resumed + other.resumed,
+            resumed_each_s,
+            failed_attempts: self.failed_attempts + other.failed_attempts,
+            seconds: self.seconds.max(other.seconds),
+            examples: [self.examples, other.examples].concat(),
         }
     }
 
@@ -204,6 +275,44 @@ mod tests {
         assert_eq!((report.churn_per_player_s, report.flicker_per_player_s), (2.0, 0.5));
         let nobody = Report::of(Findings::default(), 100);
         assert_eq!((nobody.churn_per_player_s, nobody.flicker_per_player_s), (0.0, 0.0));
+    }
+
+    #[test]
+    fn reports_of_several_machines_become_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let error =
+            |p99| DisplayedErrorCm { far: Percentiles { p50: 1, p99 }, ..Default::default() };
+        let run = |players, bytes, p99, resumed_each_s: Vec<u64>| Report {
+            players,
+            bytes_per_client_s: bytes,
+            displayed_error_cm: error(p99),
+            updates: Updates { expected: 10, delivered: 9 },
+            violations: Violations { lost: 1, ..Violations::default() },
+            resumed_each_s,
+            cpu_s: Some(2.0),
+            examples: vec![Example { kind: "lost".into(), tick: 7, what: "an action".into() }],
+            ..Report::default()
+        };
+        let runs = [run(300, 1_000.0, 40, vec![0, 2]), run(100, 2_000.0, 90, vec![1, 0, 3])];
+        let file = |(n, run): (usize, &Report)| {
+            let file = folder.path().join(format!("{n}.json"));
+            std::fs::write(&file, run.json().unwrap()).unwrap();
+            file
+        };
+        let files: Vec<PathBuf> = runs.iter().enumerate().map(file).collect();
+        assert_eq!(Report::of_files(&files[..1]).unwrap(), runs[0], "as it was");
+        let sum = Report::of_files(&files).unwrap();
+        assert_eq!((sum.players, sum.bytes_per_client_s, sum.cpu_s), (400, 1_250.0, Some(4.0)));
+        assert_eq!((sum.updates.expected, sum.updates.delivered), (20, 18));
+        assert_eq!((sum.violations.lost, sum.displayed_error_cm.far.p99), (2, 90));
+        assert_eq!((sum.resumed_each_s, sum.examples.len()), (vec![1, 2, 3], 2));
+        std::fs::write(&files[1], "{}").unwrap();
+        let error = format!("{:#}", Report::of_files(&files).unwrap_err());
+        assert!(
+            error.contains("1.json has no report") && error.contains("missing field"),
+            "{error}"
+        );
+        assert!(Report::of_files(&[]).is_err());
     }
 
     #[test]

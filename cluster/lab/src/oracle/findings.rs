@@ -1,5 +1,7 @@
 //! The findings of the oracle.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +35,18 @@ impl Violations {
     pub fn total(&self) -> u64 {
         let Violations { missing, extra, asymmetric, stale, lost, flicker_at_handoff } = self;
         missing + extra + asymmetric + stale + lost + flicker_at_handoff
+    }
+
+    /// Those of both.
+    pub fn and(&self, other: &Violations) -> Violations {
+        Violations {
+            missing: self.missing + other.missing,
+            extra: self.extra + other.extra,
+            asymmetric: self.asymmetric + other.asymmetric,
+            stale: self.stale + other.stale,
+            lost: self.lost + other.lost,
+            flicker_at_handoff: self.flicker_at_handoff + other.flicker_at_handoff,
+        }
     }
 }
 
@@ -90,10 +104,10 @@ impl Latency {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// The kind, as [`Violations`] names it.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     pub tick: u64,
     pub what: String,
 }
@@ -147,7 +161,7 @@ impl Log {
         };
         *count += 1;
         if *count <= EXAMPLES_MAX {
-            self.findings.examples.push(Example { kind, tick, what: what() });
+            self.findings.examples.push(Example { kind: kind.into(), tick, what: what() });
         }
     }
 }

@@ -152,7 +152,7 @@ impl Oracle {
                     track.follow(None);
                     track.teleport(pos, t);
                 }
-                Sent::Walk => {}
+                Sent::Other => {}
                 Sent::Act(digest) if !input.told => {
                     self.acts.done(player.id, (digest, input.seq), t);
                 }

@@ -1,11 +1,11 @@
 //! How the regions of a process keep up.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use crate::admin::TickTimes as TickMs;
 
 /// What the server itself says of how it kept up; only where it runs in this process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFigures {
     /// Ticks that a region left out because it was late by more than a tick.
     pub skipped_ticks: u64,

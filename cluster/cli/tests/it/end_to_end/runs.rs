@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::process::{Done, Served, assert_clean, figure, replay, run_lab};
 use super::trace::{PEOPLE, STATION, gzipped, plain};
@@ -74,6 +74,38 @@ fn bots_of_every_pattern_see_what_they_must() {
         assert_eq!(report["players"].to_string(), all[1], "{pattern}: {report}");
         assert!(figure(&report, "/handoffs") >= handoffs, "{pattern}: {report}");
     }
+}
+
+#[test]
+fn bots_of_a_script_play_from_two_machines_and_make_one_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Served::start(&["--config", "../../deploy/scenes/dev.toml"]);
+    let run = |first: &str| {
+        let script = ["--script", "../../deploy/scenes/bots.toml", "--first", first];
+        let args = ["load", "walk", "--connect", &server.ws, "--for", "8s", "--json"];
+        run_lab(&[&args[..], &script, &["--count", "40"]].concat())
+    };
+    let runs = std::thread::scope(|scope| {
+        let started = ["0", "40"].map(|first| scope.spawn(move || run(first)));
+        started.map(|run| run.join().unwrap())
+    });
+    let files = [0, 1].map(|n| folder.path().join(format!("{n}.json")).display().to_string());
+    for (file, done) in files.iter().zip(&runs) {
+        assert_clean(done);
+        std::fs::write(file, &done.stdout).unwrap();
+    }
+    let report = assert_clean(&run_lab(&["load", "report", "--json", &files[0], &files[1]]));
+    assert_eq!((&report["players"], &report["refused"]), (&json!(80), &json!(0)), "{report}");
+    let one = figure(&runs[0].report(), "/updates/expected");
+    assert!(figure(&report, "/updates/expected") > one && one > 0.0, "{report}");
+
+    let wrong = folder.path().join("wrong.toml");
+    std::fs::write(&wrong, "[[bots]]\nspeed = \"5\"\n").unwrap();
+    let wrong = wrong.display().to_string();
+    let done = run_lab(&["load", "walk", "--connect", &server.ws, "--script", &wrong]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stderr.contains("wrong.toml is no script of bots"), "{done:?}");
+    assert!(done.stderr.contains("line 2") && done.stderr.contains("20m/s"), "{done:?}");
 }
 
 #[test]

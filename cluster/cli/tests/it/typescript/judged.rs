@@ -127,7 +127,7 @@ impl Judge {
 
     fn sent(&mut self, client: u32, message: ClientMsg) {
         let (seq, what) = match message {
-            ClientMsg::Walk(walk) => (walk.seq, Sent::Walk),
+            ClientMsg::Walk(walk) => (walk.seq, Sent::Other),
             ClientMsg::Act(act) => (act.seq, Sent::Act(digest(&act.payload))),
             _ => return,
         };

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::BenchLiveArgs;
 use crate::bench::{Shown, cpu_us_of_process};
 use crate::load::report::DisplayedErrorCm;
-use crate::oracle::{Updates, Violations};
+use crate::oracle::{Example, Updates, Violations};
 use crate::usage::Cpu;
 
 /// The sums since the start, at one moment.
@@ -73,14 +73,7 @@ pub(super) struct BotsReport {
     frames_missing: u64,
     not_joined: u64,
     /// The first violations of each kind, and why bots have not joined.
-    examples: Vec<BotsExample>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct BotsExample {
-    kind: String,
-    tick: u64,
-    what: String,
+    examples: Vec<Example>,
 }
 
 /// CPU microseconds per player and tick.

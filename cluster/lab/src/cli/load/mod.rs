@@ -6,7 +6,11 @@ mod replay;
 mod walk;
 mod world;
 
-use clap::Subcommand;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use purview_lab::load::report::Report;
+use purview_lab::shown::Shown;
 
 /// What a server runs on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -27,6 +31,19 @@ pub enum LoadCommand {
     Cheat(cheat::CheatArgs),
     /// Replay recorded movement.
     Replay(replay::ReplayArgs),
+    /// Make one report of the reports of several machines, files of `walk --json`.
+    Report(ReportArgs),
+}
+
+/// Make one report of several.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The reports, in JSON.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print the report as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Runs a load; the exit code is 1 when a client was shown something wrong, or a cheat gained too much.
@@ -38,5 +55,6 @@ pub fn run(command: &LoadCommand) -> anyhow::Result<u8> {
         },
         LoadCommand::Cheat(args) => cheat::run_cheat(args),
         LoadCommand::Replay(args) => replay::run_replay(args),
+        LoadCommand::Report(args) => Report::of_files(&args.files)?.show(args.json),
     }
 }

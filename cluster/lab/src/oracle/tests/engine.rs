@@ -171,7 +171,7 @@ fn an_entity_whose_client_is_a_tick_late_may_be_shown_a_step_ahead() {
 fn an_entity_that_stays_a_step_behind_without_an_update_is_stale() {
     let findings = a_viewer_comes_while_a_walker_is_late(|frame| frame.moves.clear());
     // The tick in which it is late is forgiven, and one more for positions across a border.
-    let found = findings.examples.first().map(|e| (e.kind, e.tick));
+    let found = findings.examples.first().map(|e| (&*e.kind, e.tick));
     assert_eq!(found, Some(("stale", 13)), "{:?}", findings.examples);
 }
 

@@ -61,7 +61,7 @@ fn play(spoil: impl Fn(&mut Frame)) -> Findings {
         }
         for (seq, at, trajectory) in [(1, 12, east), (2, 32, west)] {
             if at == tick {
-                let (seq, what) = (Seq(seq), Sent::Walk);
+                let (seq, what) = (Seq(seq), Sent::Other);
                 oracle.event(Event::Sent { client: 1, seq, what });
                 walker.own = Some(own(trajectory));
                 viewer.trajectories = vec![whole(trajectory)];
