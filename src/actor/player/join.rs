@@ -28,7 +28,7 @@ use crate::actor::logins::SubjectTaken;
 use crate::actor::player_store::{ClaimOver, Claimed, Kept, NotClaimed, StoreAway};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::player::{
-    Arrival, Comeback, End, PlayerInput, Problem, Said, ScenePlane, State, TeleportTarget,
+    Arrival, ClientRequest, Comeback, End, PlayerInput, Problem, ScenePlane, State, TeleportTarget,
 };
 use crate::scene::{EntityId, Plane, Seq};
 use crate::wire::client::Join;
@@ -61,7 +61,8 @@ impl PlayerActor {
         let read = {
             let mut session = self.session();
             if let Err(problem) = session.may_join() {
-                return session.handle(PlayerInput::Said(Said::Join(Err(problem))), None);
+                return session
+                    .handle(PlayerInput::Request(ClientRequest::Join(Err(problem))), None);
             }
             session.store().map(|(store, subject)| store.read(subject))
         };
@@ -274,7 +275,7 @@ impl Session {
         let arrival = Ok(joining.arrival);
         match self.player.state() {
             State::Claiming => self.handle(PlayerInput::Claimed(arrival), None),
-            _ => self.handle(PlayerInput::Said(Said::Join(arrival)), None),
+            _ => self.handle(PlayerInput::Request(ClientRequest::Join(arrival)), None),
         }
     }
 
@@ -288,7 +289,7 @@ impl Session {
     fn refuse_join(&mut self, problem: Problem) {
         let input = match self.player.state() {
             State::Claiming => PlayerInput::Claimed(Err(problem)),
-            _ => PlayerInput::Said(Said::Join(Err(problem))),
+            _ => PlayerInput::Request(ClientRequest::Join(Err(problem))),
         };
         self.handle(input, None);
     }

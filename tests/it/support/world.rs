@@ -11,7 +11,7 @@ use purview::scene::messages::{
     Notice, Order, Spawn, TrajectoryUpdate,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
-use purview::scene::player::{Player, PlayerInput, Said};
+use purview::scene::player::{ClientRequest, Player, PlayerInput};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
     Account, EntityHandle, EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
@@ -395,7 +395,7 @@ impl World {
         let by_session = client.player.is_some();
         self.truth.remove(&id);
         if by_session {
-            return self.receive(session, PlayerInput::Said(Said::Leave));
+            return self.receive(session, PlayerInput::Request(ClientRequest::Leave));
         }
         self.tell(region, Input::Leave(id));
     }
