@@ -12,7 +12,7 @@ use purview::scene::messages::{
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{ClientRequest, Player, PlayerInput};
-use purview::scene::views::{Say, ViewMsg};
+use purview::scene::views::{ViewMsg, ViewMsgBody};
 use purview::scene::{
     Account, EntityHandle, EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
     SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
@@ -532,7 +532,7 @@ impl World {
     }
 
     fn note_said(&mut self, msg: &ViewMsg) {
-        self.view_messages += u64::from(!matches!(msg.say, Say::Again(_)));
+        self.view_messages += u64::from(!matches!(msg.say, ViewMsgBody::Again(_)));
     }
 
     fn notice(&mut self, session: SessionId, notice: Notice) {
