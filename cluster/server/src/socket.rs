@@ -3,7 +3,7 @@
 //! to check.
 //!
 //! A connection waits until its login ([`Caller::log_in`]). Until then it has little time, and gives
-//! way to others ([`Admission`]). What must never happen here: a connection that is not accepted
+//! way to others ([`AdmissionControl`]). What must never happen here: a connection that is not accepted
 //! because others say nothing.
 
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use tokio::time::Sleep;
 use tokio_rustls::TlsStream;
 use tonic::transport::server::Connected;
 
-use crate::admission::{Admission, NotIn, Ticket};
+use crate::admission::{AdmissionControl, NotIn, Ticket};
 
 /// How long the other side may take for its TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -133,7 +133,7 @@ pub fn connections<I>() -> (Accepted<I>, impl Stream<Item = io::Result<Connectio
 /// connection is refused.
 pub async fn accept<I, F>(
     listener: TcpListener,
-    admission: Arc<Admission>,
+    admission: Arc<AdmissionControl>,
     accepted: Accepted<I>,
     greet: impl Fn(TcpStream, SocketAddr) -> F,
 ) where

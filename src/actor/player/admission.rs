@@ -4,7 +4,7 @@ use actix::{ActorFutureExt, AsyncContext, Context};
 
 use super::join::Joining;
 use super::{PlayerActor, Session};
-use crate::actor::admission::{Answer, LONGEST_REASON, Visitor};
+use crate::actor::admission::{LONGEST_REASON, PendingDecision, Visitor};
 use crate::scene::EntityId;
 use crate::scene::messages::Destination;
 use crate::scene::player::{ClientRequest, PlayerInput, Problem, State};
@@ -68,7 +68,7 @@ impl PlayerActor {
 }
 
 impl Session {
-    fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<Answer> {
+    fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<PendingDecision> {
         let (_, account) = self.credentials.whose();
         self.directory.admission()?.ask(Visitor { account, entity, to, jumps })
     }

@@ -37,7 +37,7 @@ use purview::clock;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-pub use self::counters::{Counters, Refusal};
+pub use self::counters::{Counters, RefusalReason};
 pub use self::limits::AddressLimits;
 
 use self::failures::Failures;
@@ -58,11 +58,11 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    fn kind(self) -> Refusal {
+    fn kind(self) -> RefusalReason {
         match self {
-            Refused::Full => Refusal::Full,
-            Refused::Address(_) | Refused::Network(_) => Refusal::Address,
-            Refused::Blocked(_) => Refusal::Blocked,
+            Refused::Full => RefusalReason::Full,
+            Refused::Address(_) | Refused::Network(_) => RefusalReason::Address,
+            Refused::Blocked(_) => RefusalReason::Blocked,
         }
     }
 }
@@ -93,7 +93,7 @@ pub(crate) struct Bounds {
 
 /// Decides which connections may go on.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct AdmissionControl {
     limits: AddressLimits,
     bounds: Bounds,
     counters: Arc<Counters>,
@@ -126,13 +126,13 @@ impl State {
     }
 }
 
-impl Admission {
+impl AdmissionControl {
     pub(crate) fn new(
         limits: AddressLimits,
         bounds: Bounds,
         counters: Arc<Counters>,
-    ) -> Arc<Admission> {
-        Arc::new(Admission { limits, bounds, counters, state: Mutex::default() })
+    ) -> Arc<AdmissionControl> {
+        Arc::new(AdmissionControl { limits, bounds, counters, state: Mutex::default() })
     }
 
     /// The admission of a listener whose logins are no guesses: failed ones are not counted. It has
@@ -143,7 +143,7 @@ impl Admission {
         waiting: usize,
         (connections, handshakes): (u32, u32),
         counters: Arc<Counters>,
-    ) -> Arc<Admission> {
+    ) -> Arc<AdmissionControl> {
         let limits = AddressLimits {
             connections,
             handshakes,
@@ -153,7 +153,7 @@ impl Admission {
         };
         let per_subject = u32::MAX;
         let bounds = Bounds { sessions, waiting, per_subject, refuses_when_full: false };
-        Admission::new(limits, bounds, counters)
+        AdmissionControl::new(limits, bounds, counters)
     }
 
     /// Admits or refuses a connection. The receiver fires when the connection is evicted.
@@ -237,7 +237,7 @@ impl Admission {
     fn evict(&self, state: &mut State, number: u64) {
         let Some(source) = state.waiting.get(&number).map(|waiting| waiting.source) else { return };
         let Some(Waiting { evict, .. }) = state.stop_waiting(source, number) else { return };
-        self.counters.refused(Refusal::Evicted);
+        self.counters.refused(RefusalReason::Evicted);
         if evict.send(()).is_err() {
             tracing::trace!("a connection ended just before its eviction");
         }
@@ -271,7 +271,7 @@ impl Admission {
 /// The place of a connection. Dropping it releases all its counts.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    admission: Arc<Admission>,
+    admission: Arc<AdmissionControl>,
     number: u64,
     source: Source,
     logged_in: Mutex<LoggedIn>,
@@ -299,9 +299,9 @@ impl Ticket {
         let bounds = admission.bounds;
         let of_subject = subject.and_then(|s| state.subjects.get(s)).copied().unwrap_or(0);
         let refused = if state.sessions >= bounds.sessions {
-            Some((NotIn::Full, Refusal::Full))
+            Some((NotIn::Full, RefusalReason::Full))
         } else if of_subject >= bounds.per_subject {
-            Some((NotIn::Subject(bounds.per_subject), Refusal::Subject))
+            Some((NotIn::Subject(bounds.per_subject), RefusalReason::Subject))
         } else {
             None
         };

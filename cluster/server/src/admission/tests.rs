@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn admission(max_sessions: u64, max_waiting: usize) -> Arc<Admission> {
+fn admission(max_sessions: u64, max_waiting: usize) -> Arc<AdmissionControl> {
     let limits = AddressLimits {
         connections: 4,
         handshakes: 2,
@@ -16,7 +16,7 @@ fn admission(max_sessions: u64, max_waiting: usize) -> Arc<Admission> {
         per_subject: 3,
         refuses_when_full: true,
     };
-    Admission::new(limits, bounds, Arc::default())
+    AdmissionControl::new(limits, bounds, Arc::default())
 }
 
 fn ip(text: &str) -> Option<IpAddr> {

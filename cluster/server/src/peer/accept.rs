@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::Links;
-use crate::admission::{Admission, Counters};
+use crate::admission::{AdmissionControl, Counters};
 use crate::socket::{self, HANDSHAKE, Socket};
 use crate::tls::{Named, Tls, Untrusted};
 
@@ -123,7 +123,7 @@ pub(super) fn callers(
     counters: Arc<Counters>,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let (accepted, connections) = socket::connections();
-    let admission = Admission::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
+    let admission = AdmissionControl::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
     tokio::spawn(socket::accept(listener, admission, accepted, move |stream, from| {
         let (tls, refusals) = (tls.clone(), refusals.clone());
         async move {

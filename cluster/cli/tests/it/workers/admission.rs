@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use purview::actor::admission::{Admission, Answer, Visitor};
+use purview::actor::admission::{Admission, PendingDecision, Visitor};
 use purview::actor::logic::LogicFactory;
 use purview::actor::player::Planes;
 use purview::scene::region::GameLogic;
@@ -60,7 +60,7 @@ impl LogicFactory for Choosy {
 }
 
 impl Admission for Choosy {
-    fn ask(&self, visitor: Visitor) -> Option<Answer> {
+    fn ask(&self, visitor: Visitor) -> Option<PendingDecision> {
         let answer = match visitor.account.subject() {
             "bob" => Err("not today".to_owned()),
             "cid" => Ok(Some(Plane(if visitor.jumps { 7 } else { 2 }))),
