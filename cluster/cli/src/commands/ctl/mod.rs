@@ -143,7 +143,7 @@ pub enum CtlError {
 
 /// An error response of the console.
 #[derive(Debug, Deserialize)]
-struct Refusal {
+struct ErrorBody {
     error: String,
     expected: String,
 }
@@ -238,7 +238,7 @@ fn told(url: String, answer: Result<Answer, HttpError>) -> Result<ApiAnswer, Ctl
         return Ok(ApiAnswer { url, status, body });
     }
     match serde_json::from_slice(&body) {
-        Ok(Refusal { error, expected }) => Err(CtlError::Refused { error, expected }),
+        Ok(ErrorBody { error, expected }) => Err(CtlError::Refused { error, expected }),
         Err(_) => Err(CtlError::Stranger { url, status }),
     }
 }
