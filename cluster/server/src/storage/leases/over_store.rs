@@ -226,12 +226,12 @@ async fn ask<S: Store>(
         Swapped::Done(revision) => grant(revision, since),
         Swapped::NoLease => Err(by.lost_lease()),
         Swapped::Refused { found: Some(entry), .. } => {
-            let refusal = conflict(store, by, key, expected, Some(&entry))?;
+            let conflict = conflict(store, by, key, expected, Some(&entry))?;
             // The asker's own, with the expected epoch or a later one: it has asked before.
             let own = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
-            match refusal.owner.as_ref().filter(|owner| own(owner)).map(|owner| owner.lineage) {
+            match conflict.owner.as_ref().filter(|owner| own(owner)).map(|owner| owner.lineage) {
                 Some(lineage) => grant(entry.changed, Some(lineage)),
-                None => Ok(Claim::Refused(refusal)),
+                None => Ok(Claim::Refused(conflict)),
             }
         }
         Swapped::Refused { found: None, .. } => {
