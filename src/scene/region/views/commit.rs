@@ -5,7 +5,7 @@
 
 use super::matching::PlaneMatching;
 use super::prediction::Part;
-use super::range_query::{self, Standing};
+use super::range_query::{self, Proximity};
 use super::{LocalMessage, ViewEngine};
 use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT};
@@ -203,7 +203,7 @@ impl ViewEngine {
         &mut self,
         (of, to): (u32, u32),
         may_know: bool,
-        now: Standing,
+        now: Proximity,
         entities: &EntityStore,
     ) -> Option<usize> {
         let id = entities.body(to).id;
