@@ -15,13 +15,13 @@ use purview_server::gateway::Tokens;
 use purview_server::interest::client::Address;
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, command};
-use purview_server::process::{Background, Reach};
+use purview_server::process::{Background, ServerReach};
 
 use super::support::{CONFIG, PATIENCE, Worker, address, open, runtime, server, with_worker};
 
 /// A subject wants to join a plane; the answer of the server.
 async fn join(
-    reach: &Reach,
+    reach: &ServerReach,
     subject: &str,
     plane: Option<i32>,
 ) -> Result<Client, (ErrorCode, String)> {
@@ -99,7 +99,7 @@ fn rules_inside_the_server_are_asked() {
 }
 
 /// Where a subject finds itself that joins without a plane.
-async fn line_of(reach: &Reach, subject: &str, planes: &Planes) -> (Client, Plane) {
+async fn line_of(reach: &ServerReach, subject: &str, planes: &Planes) -> (Client, Plane) {
     let token = Tokens::dev().mint_for(subject, Some(PATIENCE), planes).expect("a token");
     let url = reach.url().expect("a listener for clients");
     let mut client = Client::connect(&url, &token).await.expect("a session");
