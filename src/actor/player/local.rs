@@ -24,12 +24,12 @@ struct Local {
 
 #[derive(Debug, Default)]
 struct Table {
-    places: Vec<Place>,
+    places: Vec<SessionSlot>,
     free: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct SessionSlot {
     generation: u32,
     session: Weak<RefCell<Session>>,
 }
@@ -44,7 +44,7 @@ impl Local {
     fn add(&self, session: &Rc<RefCell<Session>>) -> SessionKey {
         let mut table = self.table.borrow_mut();
         let place = table.free.pop().unwrap_or_else(|| {
-            table.places.push(Place::default());
+            table.places.push(SessionSlot::default());
             (table.places.len() - 1) as u32
         });
         let entry = &mut table.places[place as usize];
