@@ -13,17 +13,17 @@ use purview::scene::messages::{
 };
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
-    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds, MapNews, MessageId,
-    MessageKind, Motion, NamedBond, Notice, Order, PastAction, Presented, Recipients, Recovered,
-    Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState, SetProperty, Spawn, Speaker, Told,
+    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds, LogicMessage,
+    MapNews, MessageId, MessageKind, Motion, NamedBond, Notice, Order, PastAction, Presented,
+    Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState, SetProperty,
+    Spawn, Speaker,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
     Trajectory, Vector,
 };
 use purview::scene::portals::{Journey, Target};
-use purview::scene::properties::Value;
-use purview::scene::properties::{Properties, PropertyId};
+use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{
@@ -181,8 +181,8 @@ fn heard() -> Heard {
     heard
 }
 
-fn told() -> Told {
-    Told { kind: MessageKind::Bond, payload: Bytes::from_static(b"party") }
+fn told() -> LogicMessage {
+    LogicMessage { kind: MessageKind::Bond, payload: Bytes::from_static(b"party") }
 }
 
 fn group_message(to: Recipients) -> Input {
