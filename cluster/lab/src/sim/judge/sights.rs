@@ -9,7 +9,7 @@ use super::trails::{Astray, Mark};
 use super::{Acting, Client, EXCUSE, Inner, Invariant, Judge, SLACK_CM};
 
 /// How many players a client is shown, and how many at most.
-type Crowd = (usize, usize);
+type ViewSize = (usize, usize);
 
 impl Judge {
     /// A client has received a frame with these enters and moves.
@@ -19,9 +19,9 @@ impl Judge {
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
     ) {
-        let ((crowd, cap), astray) = self.picture_of(id, frame, changed);
-        if crowd > cap {
-            let text = format!("{id} is shown {crowd} players, but at most {cap} are legal");
+        let ((size, cap), astray) = self.picture_of(id, frame, changed);
+        if size > cap {
+            let text = format!("{id} is shown {size} players, but at most {cap} are legal");
             self.violated(Invariant::ViewCap, vec![id], text);
         }
         let continuity = match frame.resync {
@@ -54,7 +54,7 @@ impl Judge {
         to: EntityId,
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
-    ) -> (Crowd, Option<(EntityId, Pos, Astray)>) {
+    ) -> (ViewSize, Option<(EntityId, Pos, Astray)>) {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.frames += 1;
@@ -93,7 +93,7 @@ impl Judge {
                 Err(how) => astray = Some((of, pos, how)),
             }
         }
-        ((client.crowd(), client.cap), astray)
+        ((client.view_size(), client.cap), astray)
     }
 
     /// The present positions of the entities in a client's view.
