@@ -40,7 +40,7 @@ pub struct RouterMetrics {
     /// Messages of kinds that only a newer release knows; dropped.
     pub unknown: AtomicU64,
     /// Messages for regions that are not local; forwarded if they must arrive, otherwise dropped.
-    pub astray: AtomicU64,
+    pub misrouted: AtomicU64,
     /// Frames for sessions that are not local or have a full mailbox.
     pub frames_lost: AtomicU64,
     /// Messages that were queued because a region's mailbox was full.
@@ -492,12 +492,12 @@ impl Router {
             BacklogEntry::Say(msg) => match directory.send_from_peer(to, msg) {
                 Ok(()) => {}
                 Err(NotSent::Full(msg)) => return Err(BacklogEntry::Say(msg)),
-                Err(other) => self.astray(directory, to, other.into_message()),
+                Err(other) => self.misrouted(directory, to, other.into_message()),
             },
             BacklogEntry::Passed(msg) => match directory.passed_on(to, msg) {
                 Ok(()) => {}
                 Err(SendError::Full(msg)) => return Err(BacklogEntry::Passed(msg)),
-                Err(SendError::Closed(msg)) => self.astray(directory, to, msg),
+                Err(SendError::Closed(msg)) => self.misrouted(directory, to, msg),
             },
             // A marker from a sender to the old owner, whose actor forwards it after everything
             // received before.
@@ -521,8 +521,8 @@ impl Router {
     }
 
     /// Handles a message for a region that is not local.
-    fn astray(&self, directory: &Directory, to: RegionId, msg: ToRegion) {
-        self.metrics.astray.fetch_add(1, Relaxed);
+    fn misrouted(&self, directory: &Directory, to: RegionId, msg: ToRegion) {
+        self.metrics.misrouted.fetch_add(1, Relaxed);
         if follows(&msg.input) {
             directory.keep(to, msg);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use purview::scene::{EntityId, Pos};
 use purview::wire::Frame;
 
-use super::trails::{Astray, Mark};
+use super::trails::{Mark, OffTrail};
 use super::{Acting, Client, EXCUSE, Inner, Invariant, Judge, SLACK_CM};
 
 /// How many players a client is shown, and how many at most.
@@ -19,7 +19,7 @@ impl Judge {
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
     ) {
-        let ((size, cap), astray) = self.picture_of(id, frame, changed);
+        let ((size, cap), off_trail) = self.picture_of(id, frame, changed);
         if size > cap {
             let text = format!("{id} is shown {size} players, but at most {cap} are legal");
             self.violated(Invariant::ViewCap, vec![id], text);
@@ -31,10 +31,10 @@ impl Judge {
         if let Err((other, text)) = continuity {
             self.violated(Invariant::ViewContinuity, vec![id, other], text);
         }
-        if let Some((of, pos, how)) = astray {
+        if let Some((of, pos, how)) = off_trail {
             let how = match how {
-                Astray::Never => "where it never was",
-                Astray::Older => "where it was before",
+                OffTrail::Never => "where it never was",
+                OffTrail::Older => "where it was before",
             };
             let text = format!("{id} is shown {of} at {pos:?}, {how}");
             self.violated(Invariant::PlaceOrder, vec![id, of], text);
@@ -54,7 +54,7 @@ impl Judge {
         to: EntityId,
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
-    ) -> (ViewSize, Option<(EntityId, Pos, Astray)>) {
+    ) -> (ViewSize, Option<(EntityId, Pos, OffTrail)>) {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.frames += 1;
@@ -78,7 +78,7 @@ impl Judge {
         for entered in &frame.enters {
             client.received.entry(entered.id).or_default().since = now;
         }
-        let mut astray = None;
+        let mut off_trail = None;
         for (of, pos) in changed {
             let number = trails.number(of);
             let (known, seen) = client.shows(number, pos, frame.resync);
@@ -90,10 +90,10 @@ impl Judge {
             }
             match trail.find(pos, if anew { Mark::default() } else { seen.mark }) {
                 Ok(mark) => seen.mark = mark,
-                Err(how) => astray = Some((of, pos, how)),
+                Err(how) => off_trail = Some((of, pos, how)),
             }
         }
-        ((client.view_size(), client.cap), astray)
+        ((client.view_size(), client.cap), off_trail)
     }
 
     /// The present positions of the entities in a client's view.

@@ -152,15 +152,15 @@ fn an_older_position_and_a_wrong_one_are_violations() {
     let shown = |judge: &Judge, x| {
         judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))]);
     };
-    let (back, astray) = (judge(), judge());
+    let (back, elsewhere) = (judge(), judge());
     (0..5).for_each(|x| walks(&back, x));
     [1, 2, 2, 4].into_iter().for_each(|x| shown(&back, x));
     assert_eq!(found(&back), None);
     shown(&back, 3);
     assert_eq!(found(&back), Some(Invariant::PlaceOrder));
-    walks(&astray, 0);
-    shown(&astray, 7);
-    assert_eq!(found(&astray), Some(Invariant::PlaceOrder));
+    walks(&elsewhere, 0);
+    shown(&elsewhere, 7);
+    assert_eq!(found(&elsewhere), Some(Invariant::PlaceOrder));
 }
 
 /// Found by simulation: the client resumed at a process whose regions the store had granted to others without telling
