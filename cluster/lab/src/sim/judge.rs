@@ -256,8 +256,8 @@ impl Judge {
         let at = self.journal.now();
         self.note_positions(region);
         let before = self.inner().regions.get(&id).copied();
-        let deposed = before.is_some_and(|before| epoch < before.epoch);
-        if deposed && self.inner().is_betrayed(at, process, (id, epoch)) {
+        let superseded = before.is_some_and(|before| epoch < before.epoch);
+        if superseded && self.inner().is_betrayed(at, process, (id, epoch)) {
             return;
         }
         self.check(

@@ -82,8 +82,8 @@ impl Reconciler {
         let campaign = self.me.node().regions.then(|| self.campaign());
         let mut store_watch = StoreWatch::new(self.store.watch());
         let suspicion = self.links.router().suspicion();
-        let deposer = self.apply.deposer();
-        let shuts_down = self.executor.spawn(self.apply.deposer().run());
+        let superseded = self.apply.superseded_regions();
+        let shuts_down = self.executor.spawn(self.apply.superseded_regions().run());
         let mut again = tokio::time::interval(AGAIN);
         let me = self.me.clone();
         let lost = me.lost();
@@ -105,7 +105,7 @@ impl Reconciler {
                 _ = again.tick() => self.directory.send_kept(),
             }
             let view = store_watch.view();
-            store_watch.while_doing(self.follow(&view), |newer| deposer.heed(newer)).await;
+            store_watch.while_doing(self.follow(&view), |newer| superseded.heed(newer)).await;
         }
         campaign.iter().for_each(JoinHandle::abort);
         shuts_down.abort();

@@ -101,7 +101,7 @@ impl StoreWatch {
 }
 
 /// Ends regions here that other processes own by now.
-pub(super) struct Deposer {
+pub(super) struct SupersededRegions {
     pub(super) me: Membership,
     pub(super) links: Links,
     pub(super) maps: Maps,
@@ -109,15 +109,15 @@ pub(super) struct Deposer {
     pub(super) local_regions: Arc<Mutex<LocalRegions>>,
 }
 
-impl Deposer {
+impl SupersededRegions {
     /// Ends regions as soon as their next owners are known, and all regions once the others say
     /// that this process is not a member, however long the store takes to report the same.
     pub(super) async fn run(self) {
-        let (deposed, disowned) = (self.links.router().deposed(), self.links.disowned());
+        let (superseded, disowned) = (self.links.router().superseded(), self.links.disowned());
         loop {
             tokio::select! {
                 biased;
-                () = deposed.notified() => self.end_deposed(),
+                () = superseded.notified() => self.end(),
                 () = disowned.notified() => self.heed_others(),
             }
         }
@@ -132,7 +132,7 @@ impl Deposer {
     }
 
     /// Ends regions here whose next owners are known.
-    pub(super) fn end_deposed(&self) {
+    pub(super) fn end(&self) {
         let mut local_regions = self.local_regions.lock();
         for id in local_regions.ids() {
             let newest = self.links.router().epoch(id);
@@ -155,7 +155,7 @@ impl Deposer {
                 self.links.router().set_epoch(id, owner.epoch);
             }
         }
-        self.end_deposed();
+        self.end();
     }
 }
 

@@ -79,7 +79,7 @@ pub struct Router {
     suspected: Mutex<FxHashMap<u64, FxHashMap<u64, Instant>>>,
     suspicion: Arc<Notify>,
     /// Notified when a local region has a newer owner elsewhere.
-    deposed: Arc<Notify>,
+    superseded: Arc<Notify>,
     migrator: OnceLock<Sender<(u64, MoveMsg)>>,
     /// Queues for regions with full mailboxes.
     backlogs: Backlogs,
@@ -166,7 +166,12 @@ impl Router {
         }
         match message {
             PeerMsg::Region { to, epoch, input } => {
-                self.depose(links, directory, speaker(&input).map(|region| (region, epoch)), from);
+                self.supersede(
+                    links,
+                    directory,
+                    speaker(&input).map(|region| (region, epoch)),
+                    from,
+                );
                 if self.believes(&input, epoch, from) {
                     let client = links.session_of(directory, &input);
                     let entry = BacklogEntry::Say(ToRegion { input, client });
@@ -210,8 +215,8 @@ impl Router {
     }
 
     /// Notified when a local region has a newer owner elsewhere.
-    pub fn deposed(&self) -> Arc<Notify> {
-        self.deposed.clone()
+    pub fn superseded(&self) -> Arc<Notify> {
+        self.superseded.clone()
     }
 
     /// Notified when a member may be dead.
@@ -229,7 +234,7 @@ impl Router {
     /// Records a newer owner of a region, whose first message arrived before the store reported it.
     /// From now on messages for the region go to that owner, not to a local actor, nor to a process
     /// that may not know of the change. (In a migration the former owner has announced it.)
-    fn depose(
+    fn supersede(
         &self,
         links: &Links,
         directory: &Directory,
@@ -245,7 +250,7 @@ impl Router {
             Lookup::At(RegionAddress::Here(_)) => {
                 purview::log_limited!(warn, %region, %epoch, from, "a region that runs here has another owner");
                 directory.set_region(region, links.region(from, region));
-                self.deposed.notify_one();
+                self.superseded.notify_one();
             }
             Lookup::At(RegionAddress::Remote(at)) if at.process().is_some_and(|at| at != from) => {
                 tracing::debug!(%region, %epoch, from, "a region has another owner");

@@ -61,14 +61,14 @@ impl Judge {
         let Inner { clients, trails, moved, excused, acting, betrayed, .. } = &mut *inner;
         let Some(client) = clients.get_mut(&to) else { return ((0, 0), None) };
         // The frame is of a betrayed process, which no longer receives what others would tell it.
-        let deposed = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
-        let deposed = deposed && !betrayed.is_empty();
-        if !deposed {
+        let superseded = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
+        let superseded = superseded && !betrayed.is_empty();
+        if !superseded {
             client.acked = client.acked.max(frame.ack);
         }
         // While links are cut, news may reach the viewer's present region later than its former one.
         let came = || moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
-        let anew = deposed || (now < *excused && came());
+        let anew = superseded || (now < *excused && came());
         if frame.resync {
             client.begins_anew();
         }
