@@ -75,8 +75,8 @@ impl LeaseWay {
 
     /// Lets the store break its promise: everything granted over this connection is over for all other processes. The
     /// holder learns that, like all other changes, once the connection is mended.
-    pub fn betray(&self) {
-        self.store.betray();
+    pub fn revoke_silently(&self) {
+        self.store.revoke_silently();
     }
 
     pub fn mend(&self) {

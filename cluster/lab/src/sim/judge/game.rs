@@ -108,7 +108,7 @@ impl Judge {
     pub(super) fn is_outdated(&self, region: &Region) -> bool {
         let inner = self.inner();
         let owner = inner.regions.get(&region.id());
-        !inner.betrayed.is_empty() || owner.is_some_and(|owner| region.epoch() < owner.epoch)
+        !inner.double_granted.is_empty() || owner.is_some_and(|owner| region.epoch() < owner.epoch)
     }
 
     /// A region acts, perhaps by a new owner. Gives players that go on as their sessions alone know them: the region has

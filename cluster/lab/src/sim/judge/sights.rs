@@ -58,11 +58,11 @@ impl Judge {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.frames += 1;
-        let Inner { clients, trails, moved, excused, acting, betrayed, .. } = &mut *inner;
+        let Inner { clients, trails, moved, excused, acting, double_granted, .. } = &mut *inner;
         let Some(client) = clients.get_mut(&to) else { return ((0, 0), None) };
-        // The frame is of a betrayed process, which no longer receives what others would tell it.
+        // Its process no longer receives what others would tell it: its regions were granted twice.
         let superseded = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
-        let superseded = superseded && !betrayed.is_empty();
+        let superseded = superseded && !double_granted.is_empty();
         if !superseded {
             client.acked = client.acked.max(frame.ack);
         }

@@ -87,9 +87,9 @@ impl Embedded {
 
     /// For tests: breaks the store's promise. Leases taken through this path end at once for all
     /// other nodes, while their holders still believe in them until the path is mended.
-    pub fn betray(&self) {
+    pub fn revoke_silently(&self) {
         self.way.open.send_replace(false);
-        self.shared.change(|state| state.betray(self.way.number));
+        self.shared.change(|state| state.revoke_silently(self.way.number));
     }
 
     /// For tests: breaks the store's promise. The owner of this region with this epoch loses it
