@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use actix::dev::SendError;
 use rustc_hash::FxHashMap;
 
-use super::delivery::{Beside, Delivery, LostFrames};
+use super::delivery::{Delivery, GapPosition, LostFrames};
 use crate::scene::{Epoch, RegionId, Tick};
 use crate::wire::EncodedBatch;
 
@@ -236,8 +236,8 @@ impl LocalSession {
     }
 
     /// How a frame of this tick stands to those that found no room.
-    pub(in crate::actor) fn beside_lost(&self, tick: Tick) -> Beside {
-        self.life.lost.beside(tick)
+    pub(in crate::actor) fn gap_position(&self, tick: Tick) -> GapPosition {
+        self.life.lost.gap_position(tick)
     }
 
     /// Gives the session something, if there is room for it now.

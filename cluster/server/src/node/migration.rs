@@ -245,7 +245,7 @@ impl Migrator {
         }
         let snapshot = departure.snapshot.encode().map_err(MoveError::NotWritten)?.into();
         let actor_state = departure.actor_state;
-        let moves = links.router().moves_beside(id);
+        let moves = links.router().moves_of_others(id);
         let cargo = MoveMsg::Cargo { region: id, epoch, waits, moves, snapshot, actor_state };
         let told = links.say(to, Kind::Regions, cargo, late).await;
         told.map_err(|why| MoveError::NotTold(to, why))

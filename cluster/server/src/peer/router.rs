@@ -412,7 +412,7 @@ impl Router {
     }
 
     /// Migrations of other regions that the store has not reported yet.
-    pub fn moves_beside(&self, region: RegionId) -> Vec<KnownMove> {
+    pub fn moves_of_others(&self, region: RegionId) -> Vec<KnownMove> {
         let moved = self.moved.read();
         let others = moved.iter().filter(|(other, _)| **other != region);
         let known = |(region, at): (&RegionId, &Elsewhere)| KnownMove {

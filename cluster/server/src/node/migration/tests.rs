@@ -315,7 +315,7 @@ fn moves_that_are_known_are_told_and_a_newer_owner_counts_more() {
     for region in [4, 2, 1] {
         router.note_move(RegionId(region), Elsewhere { epoch: Epoch(7), to: 3 });
     }
-    assert_eq!(router.moves_beside(RegionId(2)), [known(1, 7), known(4, 7)]);
+    assert_eq!(router.moves_of_others(RegionId(2)), [known(1, 7), known(4, 7)]);
     let heard = |epoch| router.has_heard(&known(4, epoch));
     assert_eq!([heard(6), heard(7), heard(8)], [true, true, false]);
     router.forget_move(RegionId(4));
