@@ -46,7 +46,7 @@ use self::source::NETWORK_FACTOR;
 pub(crate) use self::source::Source;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum AdmissionError {
     #[error("the server is full")]
     Full,
     #[error("too many connections from your address; at most {0} are allowed")]
@@ -57,12 +57,12 @@ pub(crate) enum Refused {
     Blocked(Duration),
 }
 
-impl Refused {
+impl AdmissionError {
     fn kind(self) -> RefusalReason {
         match self {
-            Refused::Full => RefusalReason::Full,
-            Refused::Address(_) | Refused::Network(_) => RefusalReason::Address,
-            Refused::Blocked(_) => RefusalReason::Blocked,
+            AdmissionError::Full => RefusalReason::Full,
+            AdmissionError::Address(_) | AdmissionError::Network(_) => RefusalReason::Address,
+            AdmissionError::Blocked(_) => RefusalReason::Blocked,
         }
     }
 }
@@ -160,14 +160,14 @@ impl AdmissionControl {
     pub(crate) fn admit(
         self: &Arc<Self>,
         addr: Option<IpAddr>,
-    ) -> Result<(Ticket, oneshot::Receiver<()>), Refused> {
+    ) -> Result<(Ticket, oneshot::Receiver<()>), AdmissionError> {
         self.judged(addr).inspect_err(|refused| self.counters.refused(refused.kind()))
     }
 
     fn judged(
         self: &Arc<Self>,
         addr: Option<IpAddr>,
-    ) -> Result<(Ticket, oneshot::Receiver<()>), Refused> {
+    ) -> Result<(Ticket, oneshot::Receiver<()>), AdmissionError> {
         let (source, now) = (Source::of(addr), clock::now());
         let is_exempt = source.is_in(&self.limits.exempt);
         let mut state = self.state.lock();
@@ -175,7 +175,7 @@ impl AdmissionControl {
             self.judge(&mut state, source, now)?;
         }
         if self.bounds.refuses_when_full && state.sessions >= self.bounds.sessions {
-            return Err(Refused::Full);
+            return Err(AdmissionError::Full);
         }
         if let Some(number) = self.who_gives_way(&state, source, is_exempt) {
             self.evict(&mut state, number);
@@ -191,19 +191,19 @@ impl AdmissionControl {
         Ok((ticket, evicted))
     }
 
-    fn judge(&self, state: &mut State, source: Source, now: Instant) -> Result<(), Refused> {
+    fn judge(&self, state: &mut State, source: Source, now: Instant) -> Result<(), AdmissionError> {
         for source in [source, source.network()] {
             if let Some(left) = state.failures.blocked(source, now) {
-                return Err(Refused::Blocked(left));
+                return Err(AdmissionError::Blocked(left));
             }
         }
         let most = self.limits.connections;
         if state.addresses.connections(source) >= most {
-            return Err(Refused::Address(most));
+            return Err(AdmissionError::Address(most));
         }
         let most = most.saturating_mul(NETWORK_FACTOR);
         match state.networks.connections(source.network()) >= most {
-            true => Err(Refused::Network(most)),
+            true => Err(AdmissionError::Network(most)),
             false => Ok(()),
         }
     }

@@ -21,13 +21,13 @@ use super::frames::FrameCounter;
 use super::metrics::Open;
 use super::upgrade::NoUpgrade;
 use super::{Carrier, Shared, proxy, socket, tcp, ws};
-use crate::admission::{RefusalReason, Refused, Ticket};
+use crate::admission::{AdmissionError, RefusalReason, Ticket};
 
 enum EntryOutcome {
     /// Admitted; the receiver fires when the connection is evicted.
     Admitted(Ticket, oneshot::Receiver<()>),
     /// Refused; the client is told why.
-    Refused(Refused, OwnedSemaphorePermit),
+    Refused(AdmissionError, OwnedSemaphorePermit),
 }
 
 pub(super) struct Accepted {
@@ -124,7 +124,7 @@ impl Shared {
         &self,
         socket: TcpStream,
         (carrier, until): (Carrier, Instant),
-        entry: Result<&Arc<Ticket>, Refused>,
+        entry: Result<&Arc<Ticket>, AdmissionError>,
         ending: Ending,
     ) -> io::Result<()> {
         // Everything before the hello shares one deadline.

@@ -38,7 +38,7 @@ use tokio::time::Instant;
 pub use metrics::GatewayMetrics;
 pub use token::{ClusterTokens, TokenError, Tokens};
 
-use crate::admission::{AddressLimits, AdmissionControl, Bounds, Refused, Ticket};
+use crate::admission::{AddressLimits, AdmissionControl, AdmissionError, Bounds, Ticket};
 use crate::descriptors;
 use crate::tls::server::ServerTls;
 use crate::tls::{self, CertificateSettings, TlsError};
@@ -432,7 +432,7 @@ impl Shared {
         &self,
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
-        entry: Result<&Arc<Ticket>, Refused>,
+        entry: Result<&Arc<Ticket>, AdmissionError>,
         ending: Ending,
     ) -> bool {
         let ticket = match entry {

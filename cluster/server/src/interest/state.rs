@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use purview::interest::{Event, World};
 use purview::scene::workers::Workers;
 
-use super::apply::{self, Growth, Refused};
+use super::apply::{self, Growth, RefusedItem};
 use super::convert::{self, Fault};
 use super::draft::{ChangeSource, Draft};
 use super::job::Job;
@@ -329,7 +329,7 @@ impl State {
         scene.bytes = taken;
         self.entities.set(self.entities.own() + now - len);
         self.bytes.set(self.bytes.own() + taken - bytes);
-        for Refused { item, entity, fault } in refused {
+        for RefusedItem { item, entity, fault } in refused {
             self.refuse(source, (Some(item), Some(entity)), fault);
         }
         next
