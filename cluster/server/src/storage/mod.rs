@@ -23,8 +23,8 @@ pub mod password;
 
 pub use checkpoints::whole::{KeptLayout, Whole};
 pub use checkpoints::{
-    Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
-    Snapshot,
+    Checkpoints, ClaimOver, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
+    SavedSnapshots, Snapshot,
 };
 pub use error::{CheckpointError, LeaseError};
 pub use ids::{ClusterId, Incarnation, Revision};

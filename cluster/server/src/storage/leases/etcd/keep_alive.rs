@@ -21,7 +21,7 @@ use super::rpc::{LeaseGrantRequest, LeaseKeepAliveRequest, LeaseKeepAliveRespons
 use super::{Shared, revision, unsigned};
 
 use crate::storage::leases::Result;
-use crate::storage::leases::store::{Held, Lease, Loss};
+use crate::storage::leases::store::{HeldLease, Lease, Loss};
 use crate::storage::{Authority, LeaseError};
 
 /// Longest time between two keep-alives.
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// is stuck, and another node should own its regions.
 const STUCK: Duration = Duration::from_secs(30);
 
-pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held> {
+pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<HeldLease> {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
     let asked = "grant a lease";
     let granted = shared.ask(asked, |client| async move {
@@ -67,7 +67,7 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held> {
         cause: cause.to_string(),
     })?;
     let lease = KeptLease { id, shared: shared.clone(), stop, lost: lost_told };
-    Ok(Held { lease: Arc::new(lease), ttl, authority, lost })
+    Ok(HeldLease { lease: Arc::new(lease), ttl, authority, lost })
 }
 
 /// Ends a lease; false: there is none.
