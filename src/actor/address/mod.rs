@@ -14,4 +14,4 @@ pub(super) use delivery::GapPosition;
 pub use region::{Passing, RegionAddress, RemoteRegion, ToRegion};
 pub use session::{RemoteError, RemoteGateway, SessionAddress, SessionEntry};
 pub use thread::{DELIVERIES, LocalSession, SessionThread};
-pub(super) use thread::{FanOut, SessionKey, Waiting};
+pub(super) use thread::{FanOut, QueuedDelivery, SessionKey};

@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 use std::sync::{Arc, Weak as WeakArc};
 
 use super::Session;
-use crate::actor::address::{Delivery, LocalSession, SessionKey, SessionThread, Waiting};
+use crate::actor::address::{Delivery, LocalSession, QueuedDelivery, SessionKey, SessionThread};
 use crate::actor::directory::Directory;
 
 /// Sessions that are served in a row before other tasks of the thread have their turn.
@@ -75,8 +75,8 @@ impl Local {
             }
             for what in waiting.drain(..) {
                 match what {
-                    Waiting::One(key, delivery) => self.give(key, delivery),
-                    Waiting::Frames(batch, to) => {
+                    QueuedDelivery::One(key, delivery) => self.give(key, delivery),
+                    QueuedDelivery::Frames(batch, to) => {
                         for (key, index) in to {
                             self.give(key, Delivery::Frame(Arc::clone(&batch), index));
                             served += 1;

@@ -104,7 +104,7 @@ pub(crate) struct AdmissionControl {
 struct State {
     last: u64,
     sessions: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingConnection>,
     addresses: Places,
     networks: Places,
     subjects: BTreeMap<Arc<str>, u32>,
@@ -112,13 +112,13 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingConnection {
     source: Source,
     evict: oneshot::Sender<()>,
 }
 
 impl State {
-    fn stop_waiting(&mut self, source: Source, number: u64) -> Option<Waiting> {
+    fn stop_waiting(&mut self, source: Source, number: u64) -> Option<WaitingConnection> {
         let waiting = self.waiting.remove(&number)?;
         self.addresses.stop_waiting(source, number);
         self.networks.stop_waiting(source.network(), number);
@@ -182,7 +182,7 @@ impl AdmissionControl {
         }
         state.last += 1;
         let (number, (evict, evicted)) = (state.last, oneshot::channel());
-        state.waiting.insert(number, Waiting { source, evict });
+        state.waiting.insert(number, WaitingConnection { source, evict });
         state.addresses.add(source, number);
         state.networks.add(source.network(), number);
         self.tell(&state);
@@ -236,7 +236,9 @@ impl AdmissionControl {
 
     fn evict(&self, state: &mut State, number: u64) {
         let Some(source) = state.waiting.get(&number).map(|waiting| waiting.source) else { return };
-        let Some(Waiting { evict, .. }) = state.stop_waiting(source, number) else { return };
+        let Some(WaitingConnection { evict, .. }) = state.stop_waiting(source, number) else {
+            return;
+        };
         self.counters.refused(RefusalReason::Evicted);
         if evict.send(()).is_err() {
             tracing::trace!("a connection ended just before its eviction");

@@ -22,7 +22,7 @@ use super::local_regions::LocalRegions;
 use super::migration::Migrator;
 use super::reconcile::{Action, reconcile, status};
 use super::status::Status;
-use super::store_watch::{News, StoreWatch};
+use super::store_watch::{StoreNews, StoreWatch};
 use crate::executor::Executor;
 use crate::peer::Links;
 use crate::storage::{Leases, Membership, View};
@@ -97,9 +97,9 @@ impl Reconciler {
                     break;
                 }
                 news = store_watch.next() => match news {
-                    News::More => {}
-                    News::Nothing => continue,
-                    News::Over => break,
+                    StoreNews::More => {}
+                    StoreNews::Nothing => continue,
+                    StoreNews::Over => break,
                 },
                 () = suspicion.notified() => {}
                 _ = again.tick() => self.directory.send_kept(),

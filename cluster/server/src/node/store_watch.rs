@@ -14,7 +14,7 @@ use crate::peer::Links;
 use crate::storage::{Event, Membership, View, Watch};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum StoreNews {
     /// The view is another one.
     More,
     /// It is not.
@@ -52,24 +52,24 @@ impl StoreWatch {
     }
 
     /// Waits for what it tells next, or tells of all that came while something was done.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> StoreNews {
         if let Some(newest) = self.newest.take() {
             self.view = newest;
-            return News::More;
+            return StoreNews::More;
         }
         if self.over {
-            return News::Over;
+            return StoreNews::Over;
         }
         match self.watch.next().await {
             Some(Ok(event)) => {
                 take(&mut self.view, event);
-                News::More
+                StoreNews::More
             }
             Some(Err(error)) => {
                 tracing::warn!(%error, "cannot follow the store now");
-                News::Nothing
+                StoreNews::Nothing
             }
-            None => News::Over,
+            None => StoreNews::Over,
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
         const VALUES: usize = 3;
         let store = Embedded::new(Epoch(0));
         let mut store_watch = StoreWatch::new(store.watch());
-        assert_eq!(store_watch.next().await, News::More);
+        assert_eq!(store_watch.next().await, StoreNews::More);
         let (acted_by, seen, all) = (store_watch.view(), RefCell::new(Vec::new()), Notify::new());
         let work = async {
             for n in 0..VALUES {
@@ -198,7 +198,7 @@ mod tests {
             .expect("the event arrives meanwhile");
         assert_eq!(*seen.borrow(), [1, 2, 3]);
         assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
-        assert_eq!(store_watch.next().await, News::More, "it is to be acted by, too");
+        assert_eq!(store_watch.next().await, StoreNews::More, "it is to be acted by, too");
         assert_eq!(store_watch.view().values.len(), VALUES, "and by all of it at once");
         assert_eq!(store_watch.next().now_or_never(), None, "nothing is told twice");
     }
@@ -207,7 +207,7 @@ mod tests {
     async fn a_store_that_is_no_more_ends_nothing_halfway() {
         let store = Embedded::new(Epoch(0));
         let mut store_watch = StoreWatch::new(store.watch());
-        assert_eq!(store_watch.next().await, News::More);
+        assert_eq!(store_watch.next().await, StoreNews::More);
         let mut done = false;
         let work = async {
             drop(store);
@@ -216,6 +216,6 @@ mod tests {
         };
         store_watch.while_doing(work, |_| {}).await;
         assert!(done);
-        assert_eq!(store_watch.next().await, News::Over);
+        assert_eq!(store_watch.next().await, StoreNews::Over);
     }
 }

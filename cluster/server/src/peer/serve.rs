@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tower_service::Service;
 
 use super::Identity;
-use super::accept::{Refusals, Shown};
+use super::accept::{PeerIdentity, Refusals};
 use super::channel::{FRAME_BYTES, Receiving};
 use super::codec::{METHOD, Plain};
 use super::hello::{Hello, HelloError, Kind, Versions, Welcome};
@@ -85,7 +85,7 @@ impl Inboxes {
     fn channel(
         &self,
         hello: &Hello,
-        shown: &Shown,
+        shown: &PeerIdentity,
     ) -> Result<(Arc<AsyncMutex<Inbox>>, u16), HelloError> {
         let version = hello.check(&self.cluster, self.here, self.versions)?;
         let member = self.router.member(hello.from).ok_or(HelloError::Stranger(hello.from))?;
@@ -110,7 +110,7 @@ impl Inboxes {
     pub(super) async fn open(
         self: Arc<Self>,
         hello: Hello,
-        shown: Shown,
+        shown: PeerIdentity,
         frames: ByteStream,
     ) -> Result<(Welcome, ByteStream), Status> {
         let opened = self.channel(&hello, &shown);
@@ -136,7 +136,7 @@ impl Inboxes {
         request: Request<Streaming<Bytes>>,
     ) -> Result<Response<ByteStream>, Status> {
         let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
-        let caller = request.extensions().get::<Caller<Shown>>().cloned();
+        let caller = request.extensions().get::<Caller<PeerIdentity>>().cloned();
         let shown = caller.as_ref().map(|caller| caller.info.clone()).unwrap_or_default();
         let frames = request.into_inner().boxed();
         let (welcome, acknowledged) = self.open(hello, shown, frames).await?;

@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use super::*;
 use crate::node::hosted::Hosted;
 use crate::node::local_regions::Threads;
-use crate::node::store_watch::{News, StoreWatch};
+use crate::node::store_watch::{StoreNews, StoreWatch};
 use crate::peer::{Identity, Kind as Channel};
 use crate::storage::NodeInfo;
 use crate::storage::leases::embedded::Embedded;
@@ -168,7 +168,7 @@ fn follow(store: &Embedded, outer: &Runtime) -> Arc<RwLock<View>> {
     let (of, shown) = (store.another(), view.clone());
     outer.spawn(async move {
         let mut store_watch = StoreWatch::new(of.watch());
-        while store_watch.next().await != News::Over {
+        while store_watch.next().await != StoreNews::Over {
             *shown.write() = (*store_watch.view()).clone();
         }
     });
