@@ -10,7 +10,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use purview::interest::{Entity, Mode, Radii, Reach, Rules, Sight, World};
 use purview::scene::{Pos, RangeSet, Rect};
-use support::{Crowd, Density};
+use support::{Density, WaypointWalkers};
 
 /// Patch side for which 5 x 5 patches have the area of the circle.
 const PATCH_CM: i32 = 2_836;
@@ -45,12 +45,12 @@ fn cpu_ns() -> u64 {
 fn run(
     c: &mut Criterion,
     (name, mode, reach): (&str, Mode, Reach),
-    (density, crowd): (&str, Density),
+    (density, placed): (&str, Density),
     n: usize,
 ) {
-    let mut crowd = Crowd::new(n, crowd);
-    let walk = crowd.walk(if n > 100_000 { 24 } else { 120 });
-    let ground = Rect { x0: 0, z0: 0, x1: crowd.side_cm + 1, z1: crowd.side_cm + 1 };
+    let mut walkers = WaypointWalkers::new(n, placed);
+    let walk = walkers.walk(if n > 100_000 { 24 } else { 120 });
+    let ground = Rect { x0: 0, z0: 0, x1: walkers.side_cm + 1, z1: walkers.side_cm + 1 };
     let before = resident();
     let mut world = World::new(Rules::new(ground, mode, reach)).expect("legal rules");
     let mut group = c.benchmark_group(format!("{name}/{density}"));

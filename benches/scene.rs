@@ -18,7 +18,7 @@ use purview::scene::{
 };
 use purview::wire::client::Move;
 use purview::wire::{ClientMsg, EncodedBatch};
-use support::{Crowd, Density};
+use support::{Density, WaypointWalkers};
 
 const TICKS: usize = 20;
 
@@ -28,7 +28,7 @@ const DENSITY: u32 = 60;
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
 
 /// One region full of players that walk back and forth.
-struct World {
+struct SceneBench {
     region: Region,
     walk: Vec<Vec<Pos>>,
     tick: usize,
@@ -53,19 +53,19 @@ fn scene(visibility: Visibility, side_cm: i32) -> Scene {
     Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene")
 }
 
-impl World {
-    fn new(n: usize, visibility: Visibility) -> World {
-        let mut crowd = Crowd::new(n, Density::Even(DENSITY));
-        let scene = Arc::new(scene(visibility, crowd.side_cm));
+impl SceneBench {
+    fn new(n: usize, visibility: Visibility) -> SceneBench {
+        let mut walkers = WaypointWalkers::new(n, Density::Even(DENSITY));
+        let scene = Arc::new(scene(visibility, walkers.side_cm));
         let mut region = Region::new(scene, RegionId(0)).expect("a region");
         let mut fx = Vec::new();
-        for (i, pos) in crowd.places().into_iter().enumerate() {
+        for (i, pos) in walkers.places().into_iter().enumerate() {
             let (id, session) = (EntityId(i as u64 + 1), Some(SessionId(i as u64 + 1)));
             let spawn = Spawn { session, ..Spawn::new(id, Kind::PLAYER, pos) };
             region.handle(Input::Enter(Box::new(spawn)), &mut fx);
         }
-        let side_cm = crowd.side_cm;
-        let mut world = World { region, walk: crowd.walk(TICKS), tick: 0, fx, side_cm };
+        let side_cm = walkers.side_cm;
+        let mut world = SceneBench { region, walk: walkers.walk(TICKS), tick: 0, fx, side_cm };
         world.end_tick();
         world
     }
@@ -104,7 +104,7 @@ fn region(c: &mut Criterion) {
         group.sample_size(10).warm_up_time(Duration::from_millis(100));
         group.measurement_time(Duration::from_secs(1));
         for n in [1_000, 10_000] {
-            let mut world = World::new(n, visibility);
+            let mut world = SceneBench::new(n, visibility);
             group.throughput(Throughput::Elements(n as u64));
             group.bench_function(BenchmarkId::from_parameter(n), |b| {
                 b.iter(|| {
@@ -121,7 +121,7 @@ fn region(c: &mut Criterion) {
 
 fn frames(c: &mut Criterion) {
     let n = 1_000;
-    let mut world = World::new(n, Visibility::Patches);
+    let mut world = SceneBench::new(n, Visibility::Patches);
     (0..TICKS).for_each(|_| {
         world.fx.clear();
         world.step();
@@ -165,7 +165,7 @@ fn snapshots(c: &mut Criterion) {
     let mut group = c.benchmark_group("snapshot");
     group.sample_size(10).measurement_time(Duration::from_secs(3));
     for n in [500, 5_000] {
-        let mut world = World::new(n, CIRCLE);
+        let mut world = SceneBench::new(n, CIRCLE);
         (0..TICKS).for_each(|_| world.step());
         group.throughput(Throughput::Elements(n as u64));
         group.bench_function(BenchmarkId::new("checkpoint", n), |b| {
@@ -238,7 +238,7 @@ fn each(c: &mut Criterion) {
     group.sample_size(10).measurement_time(Duration::from_secs(2));
     group.throughput(Throughput::Elements(n as u64));
     for threads in [1, 2, 4] {
-        let mut world = World::new(n, CIRCLE);
+        let mut world = SceneBench::new(n, CIRCLE);
         world.region.set_workers(Arc::new(Threads(threads)));
         world.region.set_logic(Box::new(Hungry), Box::new(|| None));
         group.bench_function(format!("{threads} threads"), |b| {

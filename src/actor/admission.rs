@@ -29,15 +29,15 @@ pub type Reason = String;
 /// Longest reason, bytes.
 pub const LONGEST_REASON: usize = 128;
 
-/// An answer that may take a while: the player may come, into the plane that the game names or the one of
+/// A decision that may take a while: the player may come, into the plane that the game names or the one of
 /// [`Visitor::to`], or why it may not.
-pub type Answer = BoxFuture<'static, Result<Option<Plane>, Reason>>;
+pub type PendingDecision = BoxFuture<'static, Result<Option<Plane>, Reason>>;
 
 /// Decides whether players may come.
 pub trait Admission: Debug + Send + Sync {
-    /// Asks the game; `None`: nobody has to be asked, and the player may come. An answer must come within a time that
+    /// Asks the game; `None`: nobody has to be asked, and the player may come. The decision must come within a time that
     /// the implementation bounds.
-    fn ask(&self, visitor: Visitor) -> Option<Answer>;
+    fn ask(&self, visitor: Visitor) -> Option<PendingDecision>;
 
     /// Whether the game has opened a plane beside the scene's lines for this subject, whatever its token says.
     fn opens(&self, scene: SceneId, plane: Plane, subject: &str) -> bool;

@@ -54,7 +54,7 @@ pub struct KeptProperty {
 
 /// What is kept of a player.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredPlayer {
     /// Where it was, and what it had.
     pub place: LastPosition,
     /// The cluster's clock when it was so, milliseconds.
@@ -78,7 +78,7 @@ pub enum ClaimOver {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claimed {
     /// What is kept of the player; `None`: nothing is.
-    pub kept: Option<Kept>,
+    pub kept: Option<StoredPlayer>,
     /// The claim's number, above that of every claim before.
     pub number: u64,
 }
@@ -149,7 +149,7 @@ pub trait PlayerStore: Debug + Send + Sync {
     fn every(&self) -> Duration;
 
     /// What is kept of a player. It may change until it is claimed.
-    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<Kept>, StoreAway>>;
+    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<StoredPlayer>, StoreAway>>;
 
     /// Claims a player's record for an entity, and reads it in the same step. While the store is away
     /// the claim waits for as long as is configured.

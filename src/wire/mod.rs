@@ -13,9 +13,9 @@ pub mod peer;
 
 pub use client::codes::{CloseCode, ErrorCode};
 pub use client::frame::{EncodedBatch, Entered, Frame, Moved};
+pub use client::logic_message::Message;
 pub use client::movement::{Blocker, EntityTrajectory, Form, Going, MoveRules, OwnMove};
 pub use client::properties::{ChangedProperty, EnteredProperty, FirstProperty, Turned};
-pub use client::told::Message;
 pub use client::trajectories::{NextTrajectory, TrajectoryUpdate};
 pub use client::{ClientMsg, JoinRules, ServerMsg, UpdateRules};
 pub use msgpack::envelope::{

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::scene::messages::{
-    CommandError, Entering, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal, Told,
+    CommandError, Entering, FrameBatch, LogicMessage, MessageKind, Moving, PropertyUpdate, Refusal,
     TrajectoryUpdate,
 };
 use crate::scene::movement::{Own, Trajectory};
@@ -162,10 +162,8 @@ pub(super) fn tell(batch: &FrameBatch, events: &mut Vec<Event>) {
             Event::Property { viewer, subject, id, value }
         }));
         events.extend(
-            batch.told_of(frame).iter().cloned().map(|Told { kind, payload }| Event::Told {
-                player: viewer,
-                kind,
-                payload,
+            batch.told_of(frame).iter().cloned().map(|LogicMessage { kind, payload }| {
+                Event::Told { player: viewer, kind, payload }
             }),
         );
         events.extend(batch.refused_of(frame).iter().map(|refused| Event::Refused {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use purview::scene::messages::{Effect, Input, Order};
-use purview::scene::views::{Say, ViewMsg};
+use purview::scene::views::{ViewMsg, ViewMsgBody};
 use purview::scene::{
     EntityId, Epoch, Pos, Region, RegionId, Scene, SceneId, SessionId, Tick, Visibility,
 };
@@ -56,7 +56,7 @@ fn client_inputs_beyond_the_bound_are_refused_and_can_be_sent_again() {
 #[test]
 fn view_messages_to_a_region_whose_tick_does_not_end_are_bounded() {
     let (mut region, mut fx) = (waiting(), Vec::new());
-    let (from_region, from_epoch, to, say) = (RegionId(1), Epoch(1), PLAYER, Say::Yes(1));
+    let (from_region, from_epoch, to, say) = (RegionId(1), Epoch(1), PLAYER, ViewMsgBody::Yes(1));
     for n in 0..ROOM + 7 {
         let from = EntityId(1_000 + n);
         region.handle(Input::View(ViewMsg { from, from_region, from_epoch, to, say }), &mut fx);

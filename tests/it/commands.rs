@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use purview::scene::messages::{
     Asker, Command, CommandError, CommandId, CommandResult, Effect, Found, Input, Locate,
-    LogicEvent, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand, Sought, Spawn,
-    Speaker, Told,
+    LogicEvent, LogicMessage, MessageKind, NamedBond, Order, Recipients, Refusal, SentCommand,
+    Sought, Spawn, Speaker,
 };
 use purview::scene::mutants::{Mutant, is_noticed_by};
 use purview::scene::properties::{PropertyId, PropertyRefusal, Value};
@@ -234,7 +234,7 @@ fn players_are_told_kicked_and_bonded_by_commands_of_any_region() {
         Command::TellGroup(Recipients::Plane(SceneId(0), Plane(1)), say(b"nobody")),
     ];
     w.steps(4);
-    let told = |kind, text| Told { kind, payload: say(text) };
+    let told = |kind, text| LogicMessage { kind, payload: say(text) };
     let both = [told(MessageKind::Bond, b"party"), told(MessageKind::Announcement, b"plane")];
     assert_eq!(w.clients[&near].told.messages, both);
     assert_eq!(w.clients[&far].told.messages[0], told(MessageKind::Tell, b"you"));

@@ -9,7 +9,7 @@ use crate::support::handed_over;
 use crate::support::small_scene;
 use crate::support::world::World;
 use purview::scene::messages::{BorderBatch, Effect, GhostState, Handoff, Input, SeenState, Spawn};
-use purview::scene::views::{Say, ViewMsg};
+use purview::scene::views::{ViewMsg, ViewMsgBody};
 use purview::scene::{
     EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
     Visibility,
@@ -100,7 +100,7 @@ impl Half {
 }
 
 /// View messages to players of the other region outside the border rounds.
-fn said(fx: &[Effect]) -> Vec<(EntityId, EntityId, Say)> {
+fn said(fx: &[Effect]) -> Vec<(EntityId, EntityId, ViewMsgBody)> {
     let view = |e: &Effect| match e {
         Effect::View(THERE, msg) => Some((msg.from, msg.to, msg.say)),
         _ => None,
@@ -110,7 +110,7 @@ fn said(fx: &[Effect]) -> Vec<(EntityId, EntityId, Say)> {
 
 fn yes() -> Input {
     let (from, from_region, from_epoch) = (SPEAKER, THERE, Epoch(1));
-    Input::View(ViewMsg { from, from_region, from_epoch, to: HEARER, say: Say::Yes(7) })
+    Input::View(ViewMsg { from, from_region, from_epoch, to: HEARER, say: ViewMsgBody::Yes(7) })
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_yes_to_a_player_on_its_way_waits_for_it() {
     assert_eq!(said(&half.receive(yes())), [], "no region answers in its name");
     assert_eq!(half.region.inspect_view_queue().len(), 1);
     let fx = half.hand_over(HEARER, half.tick);
-    assert_eq!(said(&fx), [(HEARER, SPEAKER, Say::Yes(1))]);
+    assert_eq!(said(&fx), [(HEARER, SPEAKER, ViewMsgBody::Yes(1))]);
     assert_eq!(half.region.inspect_view_queue(), []);
     assert_eq!(half.region.inspect_player(HEARER).expect("the player lives here").view.len(), 1);
 }
@@ -144,7 +144,7 @@ fn a_yes_to_a_player_that_has_left_is_answered_by_no() {
     half.tick(Vec::new());
     half.receive(Input::Leave(HEARER));
     half.tick(Vec::new());
-    let no = Say::No { echo: 7, at: u32::MAX };
+    let no = ViewMsgBody::No { echo: 7, at: u32::MAX };
     assert_eq!(said(&half.receive(yes())), [(HEARER, SPEAKER, no)]);
 }
 

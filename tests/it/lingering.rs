@@ -3,7 +3,7 @@
 
 use purview::actor::logins::Verdict;
 use purview::scene::messages::{Input, Order, SetProperty};
-use purview::scene::player::{Comeback, Player, PlayerInput, Said, State};
+use purview::scene::player::{ClientRequest, Comeback, Player, PlayerInput, State};
 use purview::scene::properties::{PropertyId, PropertySpec, Value};
 use purview::scene::views::{Bond, NamedBond};
 use purview::scene::{
@@ -71,7 +71,10 @@ fn log_in_anew(w: &mut World, id: EntityId) -> SessionId {
     w.truth.insert(id, Truth::new(Kind::PLAYER, Plane(0), pos, RangeSet::FULL));
     let ask: Vec<RegionId> = w.regions.iter().map(Region::id).collect();
     let holder = Comeback { id, acked: Seq(0), ask, ask_then: Vec::new(), all: true };
-    w.receive(session, PlayerInput::Said(Said::Hello(Ok((whose(id), Default::default())))));
+    w.receive(
+        session,
+        PlayerInput::Request(ClientRequest::Hello(Ok((whose(id), Default::default())))),
+    );
     w.receive(session, PlayerInput::Claiming);
     w.receive(session, PlayerInput::Evict(holder));
     session

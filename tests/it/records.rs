@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::ready;
-use purview::actor::admission::{Admission, Answer, Visitor};
+use purview::actor::admission::{Admission, PendingDecision, Visitor};
 use purview::actor::directory::Directory;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{Order, SetProperty};
@@ -267,7 +267,7 @@ impl LogicFactory for Choosy {
 }
 
 impl Admission for Choosy {
-    fn ask(&self, visitor: Visitor) -> Option<Answer> {
+    fn ask(&self, visitor: Visitor) -> Option<PendingDecision> {
         self.0.lock().unwrap().push(visitor.to.pos);
         let answer = if visitor.to.pos.x > 500 { Err("too far".into()) } else { Ok(None) };
         Some(ready(answer).boxed())

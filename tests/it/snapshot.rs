@@ -9,7 +9,7 @@ use crate::support::world::World;
 use purview::scene::messages::{Bond, EntityAction, Handoff, Input, Order, Spawn};
 use purview::scene::properties::Properties;
 use purview::scene::region::{RegionSnapshot, RestoreError};
-use purview::scene::views::{Say, ViewMsg};
+use purview::scene::views::{ViewMsg, ViewMsgBody};
 use purview::scene::{
     EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId,
     SceneSpec, Seq, Tick, Visibility,
@@ -38,7 +38,7 @@ fn frozen() -> (World, RegionSnapshot) {
     let mut region = std::mem::replace(&mut w.regions[0], new);
     // A message for an unknown player, and a player that arrives and whose tick is not over here.
     let (from, to) = (other, EntityId(77));
-    let (from_region, from_epoch, say) = (RegionId(1), Epoch(1), Say::Yes(1));
+    let (from_region, from_epoch, say) = (RegionId(1), Epoch(1), ViewMsgBody::Yes(1));
     region.handle(Input::View(ViewMsg { from, from_region, from_epoch, to, say }), &mut Vec::new());
     let coming = coming(w.tick.next());
     region.handle(Input::Handoff(Box::new(coming)), &mut Vec::new());

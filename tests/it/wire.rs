@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use purview::scene::messages::{
-    self, Crowd, Entering, Following, FrameBatch, MessageKind, Moving, PropertyUpdate, Refusal,
-    SessionFrame, Speaker, Told,
+    self, Crowd, Entering, Following, FrameBatch, LogicMessage, MessageKind, Moving,
+    PropertyUpdate, Refusal, SessionFrame, Speaker,
 };
 use purview::scene::movement::{
     Flags, GrantId, Granted, Own, ServerMs, Step, Steps, Trajectory, Vector,
@@ -239,7 +239,8 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
     batch.owns.extend(part.own);
     batch.crowds.extend(part.crowd.clone());
     let kinds = [MessageKind::Tell, MessageKind::Bond, MessageKind::Announcement];
-    let told = |(i, kind): (usize, &MessageKind)| Told { kind: *kind, payload: vec![7; i].into() };
+    let told =
+        |(i, kind): (usize, &MessageKind)| LogicMessage { kind: *kind, payload: vec![7; i].into() };
     batch.told.extend(kinds.iter().cycle().take(part.acts.len()).enumerate().map(told));
     batch.leaves.extend(part.leaves.iter().map(|&id| EntityId(id)));
     batch.refused.extend(part.refused.iter().map(|&(seq, busy)| {

@@ -6,7 +6,7 @@ use std::sync::Once;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What a process needs beside its clients' connections: links, stores, files, threads.
-const BESIDE: u64 = 256;
+const OTHER_FILES: u64 = 256;
 
 /// The limit on open files, after it was raised; `None`: there is none.
 pub(crate) fn raise() -> Option<u64> {
@@ -34,12 +34,12 @@ pub(crate) fn provide(sessions: u64, waiting: u64) {
 
 /// The warning about a limit that is too low.
 fn shortfall(limit: u64, sessions: u64, waiting: u64) -> Option<String> {
-    let need = sessions.saturating_add(waiting).saturating_add(BESIDE);
-    let room = limit.saturating_sub(waiting + BESIDE);
+    let need = sessions.saturating_add(waiting).saturating_add(OTHER_FILES);
+    let room = limit.saturating_sub(waiting + OTHER_FILES);
     (need > limit).then(|| {
         format!(
             "this process may open {limit} files (ulimit -n), and needs {need}: gateway.max_sessions = {sessions}, \
-             gateway.unauthenticated = {waiting}, and {BESIDE} beside them; there is room for {room} sessions. \
+             gateway.unauthenticated = {waiting}, and {OTHER_FILES} beside them; there is room for {room} sessions. \
              Raise the limit (LimitNOFILE of systemd, ulimit -Hn) or lower gateway.max_sessions"
         )
     })

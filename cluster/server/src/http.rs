@@ -47,9 +47,9 @@ pub enum HttpError {
     },
 }
 
-/// An answer.
+/// The response of a console.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The status, for example 200.
     pub status: u16,
     /// The body, at most 16 MiB.
@@ -76,7 +76,7 @@ impl Caller {
     ///
     /// # Errors
     /// [`HttpError`]. An answer of any status is none.
-    pub async fn get(&self, base: &str, path: &str) -> Result<Answer, HttpError> {
+    pub async fn get(&self, base: &str, path: &str) -> Result<HttpResponse, HttpError> {
         self.ask(base, path, None).await
     }
 
@@ -84,11 +84,21 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Caller::get`].
-    pub async fn post(&self, base: &str, path: &str, json: Bytes) -> Result<Answer, HttpError> {
+    pub async fn post(
+        &self,
+        base: &str,
+        path: &str,
+        json: Bytes,
+    ) -> Result<HttpResponse, HttpError> {
         self.ask(base, path, Some(json)).await
     }
 
-    async fn ask(&self, base: &str, path: &str, json: Option<Bytes>) -> Result<Answer, HttpError> {
+    async fn ask(
+        &self,
+        base: &str,
+        path: &str,
+        json: Option<Bytes>,
+    ) -> Result<HttpResponse, HttpError> {
         let uri = uri(base, path).ok_or_else(|| HttpError::BadUrl(base.into()))?;
         // Only calls over TLS need authorities.
         let config = match uri.scheme() == Some(&Scheme::HTTPS) {
@@ -108,7 +118,7 @@ impl Caller {
 ///
 /// # Errors
 /// As [`Caller::get`].
-pub async fn get(base: &str, path: &str) -> Result<Answer, HttpError> {
+pub async fn get(base: &str, path: &str) -> Result<HttpResponse, HttpError> {
     get_as(base, path, std::env::var(TOKEN_VAR).ok().as_deref()).await
 }
 
@@ -116,7 +126,11 @@ pub async fn get(base: &str, path: &str) -> Result<Answer, HttpError> {
 ///
 /// # Errors
 /// As [`Caller::get`].
-pub async fn get_as(base: &str, path: &str, token: Option<&str>) -> Result<Answer, HttpError> {
+pub async fn get_as(
+    base: &str,
+    path: &str,
+    token: Option<&str>,
+) -> Result<HttpResponse, HttpError> {
     Caller::with_token(token).get(base, path).await
 }
 
@@ -129,7 +143,7 @@ pub async fn post_as(
     path: &str,
     json: Bytes,
     token: Option<&str>,
-) -> Result<Answer, HttpError> {
+) -> Result<HttpResponse, HttpError> {
     Caller::with_token(token).post(base, path, json).await
 }
 
@@ -144,7 +158,7 @@ async fn fetch(
     json: Option<Bytes>,
     token: Option<&str>,
     tls: Option<ClientConfig>,
-) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+) -> Result<HttpResponse, Box<dyn Error + Send + Sync>> {
     let mut request = if json.is_some() { Request::post(uri) } else { Request::get(uri) };
     if json.is_some() {
         request = request.header(header::CONTENT_TYPE, "application/json");
@@ -163,7 +177,7 @@ async fn fetch(
     };
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?.to_bytes();
-    Ok(Answer { status, body })
+    Ok(HttpResponse { status, body })
 }
 
 /// The first cause, which says what a person can act on.

@@ -59,7 +59,7 @@ struct Session {
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct KnownLogins {
     last: u64,
     /// The newest stamp of any claim that is known, milliseconds.
     newest_ms: u64,
@@ -70,7 +70,7 @@ struct Held {
     joined: BTreeMap<String, Instant>,
 }
 
-impl Held {
+impl KnownLogins {
     fn join(&mut self, subject: &str, now: Instant) -> Result<(), Duration> {
         if self.joined.len() > 2 * self.of.len() + 1_024 {
             self.joined.retain(|_, paid| *paid > now);
@@ -93,7 +93,7 @@ pub struct Subjects(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     duplicate: Duplicate,
-    held: Mutex<Held>,
+    held: Mutex<KnownLogins>,
     /// There is a claim that others do not know.
     news: Notify,
     /// The number up to which other processes know the claims; `None`: there are no others.
@@ -112,7 +112,7 @@ impl Inner {
 
     /// A claim meets those of this process: sessions whose claims yield are told; the claims that
     /// stand against it are given.
-    fn meet(&self, held: &mut Held, claim: &SubjectClaim) -> Vec<SubjectClaim> {
+    fn meet(&self, held: &mut KnownLogins, claim: &SubjectClaim) -> Vec<SubjectClaim> {
         held.newest_ms = held.newest_ms.max(claim.stamp.at_ms);
         let sessions = held.of.get(&claim.subject).cloned().unwrap_or_default();
         let mut stand = Vec::new();
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_subject_joins_so_often_at_once_and_then_once_a_second() {
-        let (mut held, start) = (Held::default(), clock::now());
+        let (mut held, start) = (KnownLogins::default(), clock::now());
         for _ in 0..JOINS_BURST {
             held.join("ada", start).unwrap();
         }
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn subjects_that_joined_long_ago_take_no_memory() {
-        let (mut held, start) = (Held::default(), clock::now());
+        let (mut held, start) = (KnownLogins::default(), clock::now());
         for n in 0..10_000_u64 {
             held.join(&n.to_string(), start + Duration::from_millis(n)).unwrap();
         }

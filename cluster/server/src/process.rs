@@ -34,7 +34,7 @@ pub use cluster::ClusterProcess;
 pub use environment::Simulated;
 pub use error::{ProcessError, ServerError};
 pub use inside::Inside;
-pub use reach::Reach;
+pub use reach::ServerReach;
 pub use server::Server;
 pub use tokens::{dev_tokens, run_tokens, tokens};
 

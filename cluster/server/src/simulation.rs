@@ -23,7 +23,7 @@ pub mod peers {
 /// A store of leases, below the rules that all stores have in common.
 pub mod leases {
     pub use crate::storage::leases::store::{
-        FOLLOWER_QUEUE, Follower, Held, Listing, Store, StoreEvent, Swap, Swapped,
+        FOLLOWER_QUEUE, Follower, HeldLease, Listing, Store, StoreEvent, Swap, Swapped,
     };
 }
 

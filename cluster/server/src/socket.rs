@@ -3,7 +3,7 @@
 //! to check.
 //!
 //! A connection waits until its login ([`Caller::log_in`]). Until then it has little time, and gives
-//! way to others ([`Admission`]). What must never happen here: a connection that is not accepted
+//! way to others ([`AdmissionControl`]). What must never happen here: a connection that is not accepted
 //! because others say nothing.
 
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ use tokio::time::Sleep;
 use tokio_rustls::TlsStream;
 use tonic::transport::server::Connected;
 
-use crate::admission::{Admission, NotIn, Ticket};
+use crate::admission::{AdmissionControl, NotIn, Ticket};
 
 /// How long the other side may take for its TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -48,12 +48,12 @@ pub struct Connection<I> {
     socket: Socket,
     info: I,
     /// Its place among those of its listener; `None`: it was called, or comes from this machine.
-    place: Option<Place>,
+    slot: Option<ConnectionSlot>,
 }
 
 impl<I> Connection<I> {
     pub fn new(socket: Socket, info: I) -> Connection<I> {
-        Connection { socket, info, place: None }
+        Connection { socket, info, slot: None }
     }
 
     pub fn info(&self) -> &I {
@@ -63,7 +63,7 @@ impl<I> Connection<I> {
 
 /// The place of a connection among those of its listener.
 #[derive(Debug)]
-struct Place {
+struct ConnectionSlot {
     ticket: Arc<Ticket>,
     /// What ends the connection before its login; `None`: it has one.
     waits: Option<Waits>,
@@ -75,10 +75,10 @@ struct Waits {
     until: Pin<Box<Sleep>>,
 }
 
-impl Place {
-    fn new((ticket, evicted): (Ticket, oneshot::Receiver<()>)) -> Place {
+impl ConnectionSlot {
+    fn new((ticket, evicted): (Ticket, oneshot::Receiver<()>)) -> ConnectionSlot {
         let waits = Waits { evicted, until: Box::pin(tokio::time::sleep(LOGIN)) };
-        Place { ticket: Arc::new(ticket), waits: Some(waits) }
+        ConnectionSlot { ticket: Arc::new(ticket), waits: Some(waits) }
     }
 
     /// Ready when the connection must end, because it has no login.
@@ -133,7 +133,7 @@ pub fn connections<I>() -> (Accepted<I>, impl Stream<Item = io::Result<Connectio
 /// connection is refused.
 pub async fn accept<I, F>(
     listener: TcpListener,
-    admission: Arc<Admission>,
+    admission: Arc<AdmissionControl>,
     accepted: Accepted<I>,
     greet: impl Fn(TcpStream, SocketAddr) -> F,
 ) where
@@ -148,8 +148,8 @@ pub async fn accept<I, F>(
             tracing::debug!(%error, %from, "a connection was closed at once");
             continue;
         }
-        let mut place = match admission.admit(Some(from.ip())) {
-            Ok(admitted) => Place::new(admitted),
+        let mut slot = match admission.admit(Some(from.ip())) {
+            Ok(admitted) => ConnectionSlot::new(admitted),
             Err(why) => {
                 purview::log_limited!(warn, %from, %why, "a connection was refused");
                 continue;
@@ -159,14 +159,14 @@ pub async fn accept<I, F>(
         tokio::spawn(async move {
             let greeted = tokio::select! {
                 biased;
-                why = poll_fn(|cx| place.poll_end(cx)) => {
+                why = poll_fn(|cx| slot.poll_end(cx)) => {
                     return tracing::debug!(%from, %why, "a connection ended in its handshake");
                 }
                 greeted = greeted => greeted,
             };
             if let Some(connection) = greeted {
                 // An error means that the server has stopped.
-                drop(accepted.send(Connection { place: Some(place), ..connection }).await);
+                drop(accepted.send(Connection { slot: Some(slot), ..connection }).await);
             }
         });
     }
@@ -199,7 +199,7 @@ impl<I: Clone + Send + Sync + 'static> Connected for Connection<I> {
     type ConnectInfo = Caller<I>;
 
     fn connect_info(&self) -> Caller<I> {
-        let ticket = self.place.as_ref().map(|place| place.ticket.clone());
+        let ticket = self.slot.as_ref().map(|slot| slot.ticket.clone());
         Caller { info: self.info.clone(), ticket }
     }
 }
@@ -208,7 +208,7 @@ impl<I> Connection<I> {
     /// An error when the connection must end: a connection whose other side reads nothing is polled
     /// for writing only.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        match self.place.as_mut().map(|place| place.poll_end(cx)) {
+        match self.slot.as_mut().map(|slot| slot.poll_end(cx)) {
             Some(Poll::Ready(why)) => Err(why),
             Some(Poll::Pending) | None => Ok(()),
         }

@@ -25,7 +25,7 @@ pub(in crate::actor) struct LostFrames(AtomicU64);
 
 /// How a frame stands to those that were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::actor) enum Beside {
+pub(in crate::actor) enum GapPosition {
     /// It was made before them, or none were lost.
     Before,
     /// It was made among them: even one that tells everything anew is followed by a gap.
@@ -48,16 +48,16 @@ impl LostFrames {
     }
 
     /// How a frame of this tick stands to those that were lost.
-    pub(in crate::actor) fn beside(&self, tick: Tick) -> Beside {
+    pub(in crate::actor) fn gap_position(&self, tick: Tick) -> GapPosition {
         let lost = self.0.load(Relaxed);
         let (first, last) = (lost >> 32, lost & u64::from(u32::MAX));
         match tick.0 & u64::from(u32::MAX) {
-            tick if lost == 0 || tick < first => Beside::Before,
-            tick if tick <= last => Beside::Among,
+            tick if lost == 0 || tick < first => GapPosition::Before,
+            tick if tick <= last => GapPosition::Among,
             // Another one may have been lost in this moment: then it is so with the next frame, too.
             _ => {
                 self.0.compare_exchange(lost, 0, Relaxed, Relaxed).ok();
-                Beside::After
+                GapPosition::After
             }
         }
     }
@@ -70,18 +70,18 @@ mod tests {
     #[test]
     fn lost_frames_stand_between_earlier_and_later_frames() {
         let lost = LostFrames::default();
-        let beside = |tick| lost.beside(Tick(tick));
-        assert_eq!(beside(5), Beside::Before);
+        let position = |tick| lost.gap_position(Tick(tick));
+        assert_eq!(position(5), GapPosition::Before);
         [9, 7, 12].into_iter().for_each(|tick| lost.note(Tick(tick)));
         // Those wait in the mailbox yet.
-        assert_eq!([beside(5), beside(6)], [Beside::Before; 2]);
+        assert_eq!([position(5), position(6)], [GapPosition::Before; 2]);
         // Some found room between two that did not.
-        assert_eq!([beside(8), beside(10), beside(12)], [Beside::Among; 3]);
-        assert_eq!([beside(13), beside(14)], [Beside::After, Beside::Before]);
+        assert_eq!([position(8), position(10), position(12)], [GapPosition::Among; 3]);
+        assert_eq!([position(13), position(14)], [GapPosition::After, GapPosition::Before]);
         lost.note(Tick(20));
         assert_eq!(
-            [beside(19), beside(21), beside(22)],
-            [Beside::Before, Beside::After, Beside::Before]
+            [position(19), position(21), position(22)],
+            [GapPosition::Before, GapPosition::After, GapPosition::Before]
         );
     }
 }

@@ -9,9 +9,9 @@ mod region;
 mod session;
 mod thread;
 
-pub(super) use delivery::Beside;
 pub use delivery::Delivery;
+pub(super) use delivery::GapPosition;
 pub use region::{Passing, RegionAddress, RemoteRegion, ToRegion};
 pub use session::{RemoteError, RemoteGateway, SessionAddress, SessionEntry};
 pub use thread::{DELIVERIES, LocalSession, SessionThread};
-pub(super) use thread::{FanOut, SessionKey, Waiting};
+pub(super) use thread::{FanOut, QueuedDelivery, SessionKey};

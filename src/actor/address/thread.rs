@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use actix::dev::SendError;
 use rustc_hash::FxHashMap;
 
-use super::delivery::{Beside, Delivery, LostFrames};
+use super::delivery::{Delivery, GapPosition, LostFrames};
 use crate::scene::{Epoch, RegionId, Tick};
 use crate::wire::EncodedBatch;
 
@@ -29,7 +29,7 @@ pub struct SessionKey {
 
 /// What waits for the sessions of a thread.
 #[derive(Debug)]
-pub(in crate::actor) enum Waiting {
+pub(in crate::actor) enum QueuedDelivery {
     /// Frames: for each session its index in the batch.
     Frames(Arc<EncodedBatch>, Vec<(SessionKey, u32)>),
     /// Something for one session.
@@ -42,7 +42,7 @@ pub struct SessionThread(Mutex<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedDelivery>,
     /// Where news of a region's owner waits: one for each session and region.
     owners: FxHashMap<(SessionKey, RegionId), usize>,
     /// How many deliveries these are.
@@ -60,7 +60,7 @@ impl Queue {
         self.deliveries == 0 || self.deliveries + more <= self.sessions * DELIVERIES
     }
 
-    fn push(&mut self, what: Waiting, deliveries: usize) -> Option<Waker> {
+    fn push(&mut self, what: QueuedDelivery, deliveries: usize) -> Option<Waker> {
         self.waiting.push(what);
         self.deliveries += deliveries;
         self.reader.take()
@@ -86,7 +86,7 @@ impl SessionThread {
             return Err(to);
         }
         let deliveries = to.len();
-        let reader = queue.push(Waiting::Frames(Arc::clone(batch), to), deliveries);
+        let reader = queue.push(QueuedDelivery::Frames(Arc::clone(batch), to), deliveries);
         drop(queue);
         reader.into_iter().for_each(Waker::wake);
         Ok(())
@@ -100,7 +100,7 @@ impl SessionThread {
         if !queue.has_room(1) {
             return Err(SendError::Full(what));
         }
-        let reader = queue.push(Waiting::One(key, what), 1);
+        let reader = queue.push(QueuedDelivery::One(key, what), 1);
         drop(queue);
         reader.into_iter().for_each(Waker::wake);
         Ok(())
@@ -115,12 +115,12 @@ impl SessionThread {
             return;
         }
         let known = queue.owners.get(&(key, region)).and_then(|at| queue.waiting.get_mut(*at));
-        if let Some(Waiting::One(_, Delivery::Owner(_, known))) = known {
+        if let Some(QueuedDelivery::One(_, Delivery::Owner(_, known))) = known {
             *known = epoch.max(*known);
             return;
         }
         queue.owners.insert((key, region), queue.waiting.len());
-        let news = Waiting::One(key, Delivery::Owner(region, epoch));
+        let news = QueuedDelivery::One(key, Delivery::Owner(region, epoch));
         let reader = queue.push(news, 1);
         drop(guard);
         reader.into_iter().for_each(Waker::wake);
@@ -140,7 +140,11 @@ impl SessionThread {
 
     /// Takes everything that waits, in order, into `out`, which is empty; waits until there is something, or
     /// the thread has no session any more.
-    pub(in crate::actor) fn poll_take(&self, out: &mut Vec<Waiting>, cx: &Context<'_>) -> Poll<()> {
+    pub(in crate::actor) fn poll_take(
+        &self,
+        out: &mut Vec<QueuedDelivery>,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
         let mut queue = self.lock();
         if queue.waiting.is_empty() && queue.sessions > 0 {
             queue.reader = Some(cx.waker().clone());
@@ -236,8 +240,8 @@ impl LocalSession {
     }
 
     /// How a frame of this tick stands to those that found no room.
-    pub(in crate::actor) fn beside_lost(&self, tick: Tick) -> Beside {
-        self.life.lost.beside(tick)
+    pub(in crate::actor) fn gap_position(&self, tick: Tick) -> GapPosition {
+        self.life.lost.gap_position(tick)
     }
 
     /// Gives the session something, if there is room for it now.
@@ -330,7 +334,9 @@ mod tests {
         let mut out = Vec::new();
         poll_fn(|cx| thread.poll_take(&mut out, cx)).now_or_never().unwrap();
         let told = out.iter().map(|waiting| match waiting {
-            Waiting::One(key, Delivery::Owner(region, epoch)) => (key.place, region.0, epoch.0),
+            QueuedDelivery::One(key, Delivery::Owner(region, epoch)) => {
+                (key.place, region.0, epoch.0)
+            }
             other => panic!("{other:?}"),
         });
         assert_eq!(told.collect::<Vec<_>>(), [(1, 1, 9_999), (2, 1, 9_999), (2, 2, 9_999)]);

@@ -4,10 +4,10 @@ use actix::{ActorFutureExt, AsyncContext, Context};
 
 use super::join::Joining;
 use super::{PlayerActor, Session};
-use crate::actor::admission::{Answer, LONGEST_REASON, Visitor};
+use crate::actor::admission::{LONGEST_REASON, PendingDecision, Visitor};
 use crate::scene::EntityId;
 use crate::scene::messages::Destination;
-use crate::scene::player::{PlayerInput, Problem, Said, State};
+use crate::scene::player::{ClientRequest, PlayerInput, Problem, State};
 
 impl PlayerActor {
     /// A player is about to join; the game's answer comes before `then`.
@@ -36,9 +36,9 @@ impl PlayerActor {
     }
 
     /// A client takes its player elsewhere.
-    pub(super) fn ask_to_jump(&mut self, said: Said, ctx: &mut Context<Self>) {
-        let Said::Teleport(seq, Ok(target)) = said else {
-            return self.session().handle(PlayerInput::Said(said), None);
+    pub(super) fn ask_to_jump(&mut self, said: ClientRequest, ctx: &mut Context<Self>) {
+        let ClientRequest::Teleport(seq, Ok(target)) = said else {
+            return self.session().handle(PlayerInput::Request(said), None);
         };
         let answer = {
             let session = self.session();
@@ -46,8 +46,8 @@ impl PlayerActor {
             in_world.then(|| session.ask((session.player.id(), target.to), true)).flatten()
         };
         let Some(answer) = answer else {
-            let said = Said::Teleport(seq, Ok(target));
-            return self.session().handle(PlayerInput::Said(said), None);
+            let said = ClientRequest::Teleport(seq, Ok(target));
+            return self.session().handle(PlayerInput::Request(said), None);
         };
         let answer = actix::fut::wrap_future::<_, Self>(answer);
         self.session().is_asking = true;
@@ -64,13 +64,13 @@ impl PlayerActor {
                     Err(not_admitted(why))
                 }
             };
-            session.handle(PlayerInput::Said(Said::Teleport(seq, target)), None);
+            session.handle(PlayerInput::Request(ClientRequest::Teleport(seq, target)), None);
         }));
     }
 }
 
 impl Session {
-    fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<Answer> {
+    fn ask(&self, (entity, to): (EntityId, Destination), jumps: bool) -> Option<PendingDecision> {
         let (_, account) = self.credentials.whose();
         self.directory.admission()?.ask(Visitor { account, entity, to, jumps })
     }

@@ -1,11 +1,11 @@
-//! What a client is told, as bytes: answers of the session's machine, and frames of regions.
+//! What a client is told, as bytes: replies of the session's machine, and frames of regions.
 
 use std::cell::RefCell;
 
 use bytes::Bytes;
 
 use super::Session;
-use crate::scene::player::{Answer, End, Problem, SceneLines};
+use crate::scene::player::{End, Problem, Reply, SceneLines};
 use crate::scene::spec::KindSpec;
 use crate::scene::{Kind, Scene, ViewLimits};
 use crate::wire::client::{
@@ -17,11 +17,11 @@ use crate::wire::{
 };
 
 impl Session {
-    /// The bytes of an answer; `None` if it names a scene that does not exist.
-    pub(super) fn encode(&mut self, answer: Answer) -> Option<Bytes> {
+    /// The bytes of a reply; `None` if it names a scene that does not exist.
+    pub(super) fn encode(&mut self, reply: Reply) -> Option<Bytes> {
         let server_ms = self.directory.uptime().as_millis() as u64;
-        let msg: ServerMsg = match answer {
-            Answer::Welcome => Welcome {
+        let msg: ServerMsg = match reply {
+            Reply::Welcome => Welcome {
                 version: PROTOCOL_VERSION,
                 session: self.player.session(),
                 tick_ms: self.directory.scenes().next().map_or(100, |s| s.tick_ms),
@@ -31,7 +31,7 @@ impl Session {
                 heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
             }
             .into(),
-            Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack } => {
+            Reply::Joined { scene, plane, pos, facing, tick, sight, own, ack } => {
                 let Some(scene) = self.directory.scene(scene) else {
                     crate::log_limited!(error, %scene, "a region named a scene that does not exist");
                     return None;
@@ -42,19 +42,19 @@ impl Session {
                 let ticket = self.credentials.ticket(id, &name);
                 Joined { id, scene: name, plane, pos, facing, tick, rules, own, ack, ticket }.into()
             }
-            Answer::Lines(SceneLines { scene, open }) => {
+            Reply::Lines(SceneLines { scene, open }) => {
                 let spec = &self.directory.scene(scene)?.spec;
                 let capacity = spec.line_capacity;
                 let line = |(plane, players)| Line { plane, players, open: players < capacity };
                 let lines = open.into_iter().map(line).collect();
                 Lines { scene: spec.name.clone(), total: spec.lines, capacity, lines }.into()
             }
-            Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
-            Answer::Refused { problem, seq } => {
+            Reply::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
+            Reply::Refused { problem, seq } => {
                 Refused { code: error_code(&problem), seq, detail: problem.to_string() }.into()
             }
-            Answer::Unconfirmed { first, last } => Unconfirmed { first, last }.into(),
-            Answer::Left { tick } => Left { tick }.into(),
+            Reply::Unconfirmed { first, last } => Unconfirmed { first, last }.into(),
+            Reply::Left { tick } => Left { tick }.into(),
         };
         Some(Bytes::from(msg.encode()))
     }

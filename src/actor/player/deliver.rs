@@ -5,7 +5,7 @@
 
 use super::Session;
 use super::reorder::ReorderBuffer;
-use crate::actor::address::{Beside, Delivery};
+use crate::actor::address::{Delivery, GapPosition};
 use crate::clock;
 use crate::scene::Tick;
 use crate::scene::mutants::{self, Mutant};
@@ -40,18 +40,18 @@ impl Session {
     fn deliver(&mut self, msg: Delivery) {
         match msg {
             Delivery::Frame(encoded, index) => {
-                let beside = match mutants::has(Mutant::GapShown) {
-                    true => Beside::Before,
-                    false => self.beside_lost(encoded.batch().tick),
+                let position = match mutants::has(Mutant::GapShown) {
+                    true => GapPosition::Before,
+                    false => self.gap_position(encoded.batch().tick),
                 };
-                if beside != Beside::Before {
+                if position != GapPosition::Before {
                     self.handle(PlayerInput::Lost, None);
                 }
                 let index = index as usize;
                 let queued = self.sink.queued();
                 let input = PlayerInput::Frame { batch: encoded.batch(), index, queued };
                 self.handle(input, Some((&encoded, index)));
-                if beside == Beside::Among {
+                if position == GapPosition::Among {
                     self.handle(PlayerInput::Lost, None);
                 }
             }
@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// How a frame of this tick stands to those that found no room.
-    fn beside_lost(&self, tick: Tick) -> Beside {
-        self.address().map_or(Beside::Before, |to| to.beside_lost(tick))
+    fn gap_position(&self, tick: Tick) -> GapPosition {
+        self.address().map_or(GapPosition::Before, |to| to.gap_position(tick))
     }
 }

@@ -25,10 +25,10 @@ use futures::future::{BoxFuture, LocalBoxFuture};
 use super::login::SubjectClaim;
 use super::{PlayerActor, Session};
 use crate::actor::logins::SubjectTaken;
-use crate::actor::player_store::{ClaimOver, Claimed, Kept, NotClaimed, StoreAway};
+use crate::actor::player_store::{ClaimOver, Claimed, NotClaimed, StoreAway, StoredPlayer};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::player::{
-    Arrival, Comeback, End, PlayerInput, Problem, Said, ScenePlane, State, TeleportTarget,
+    Arrival, ClientRequest, Comeback, End, PlayerInput, Problem, ScenePlane, State, TeleportTarget,
 };
 use crate::scene::{EntityId, Plane, Seq};
 use crate::wire::client::Join;
@@ -49,7 +49,7 @@ pub(super) struct Joining {
     /// The plane that the game has named for it.
     named: Option<Plane>,
     /// What was read before the claim.
-    read: Option<Kept>,
+    read: Option<StoredPlayer>,
     /// The entity that is asked to leave.
     evicted: Option<EntityId>,
     attempts: u32,
@@ -61,7 +61,8 @@ impl PlayerActor {
         let read = {
             let mut session = self.session();
             if let Err(problem) = session.may_join() {
-                return session.handle(PlayerInput::Said(Said::Join(Err(problem))), None);
+                return session
+                    .handle(PlayerInput::Request(ClientRequest::Join(Err(problem))), None);
             }
             session.store().map(|(store, subject)| store.read(subject))
         };
@@ -74,7 +75,7 @@ impl PlayerActor {
     }
 
     /// Where the join leads is known: the join is checked, and the game is asked.
-    fn check(&mut self, join: Join, read: Option<Kept>, ctx: &mut Context<Self>) {
+    fn check(&mut self, join: Join, read: Option<StoredPlayer>, ctx: &mut Context<Self>) {
         let arrival = self.session().arrival(&join, read.as_ref(), (None, None));
         match arrival {
             Ok(arrival) => {
@@ -139,7 +140,12 @@ impl PlayerActor {
 
     /// The player enters with what was kept of it. Where this differs from what was read first, the join
     /// may lead elsewhere: the game is asked about that place, too.
-    fn begin_with(&mut self, mut joining: Joining, kept: Option<Kept>, ctx: &mut Context<Self>) {
+    fn begin_with(
+        &mut self,
+        mut joining: Joining,
+        kept: Option<StoredPlayer>,
+        ctx: &mut Context<Self>,
+    ) {
         if kept == joining.read || mutants::has(Mutant::EarlyRead) {
             return self.session().enter(joining);
         }
@@ -274,7 +280,7 @@ impl Session {
         let arrival = Ok(joining.arrival);
         match self.player.state() {
             State::Claiming => self.handle(PlayerInput::Claimed(arrival), None),
-            _ => self.handle(PlayerInput::Said(Said::Join(arrival)), None),
+            _ => self.handle(PlayerInput::Request(ClientRequest::Join(arrival)), None),
         }
     }
 
@@ -288,7 +294,7 @@ impl Session {
     fn refuse_join(&mut self, problem: Problem) {
         let input = match self.player.state() {
             State::Claiming => PlayerInput::Claimed(Err(problem)),
-            _ => PlayerInput::Said(Said::Join(Err(problem))),
+            _ => PlayerInput::Request(ClientRequest::Join(Err(problem))),
         };
         self.handle(input, None);
     }

@@ -71,8 +71,8 @@ impl Session {
         if may_wait {
             return None;
         }
-        let said = self.read(msg);
-        self.handle(PlayerInput::Said(said), None);
+        let request = self.read(msg);
+        self.handle(PlayerInput::Request(request), None);
         Some(self.pause())
     }
 }

@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 use std::sync::{Arc, Weak as WeakArc};
 
 use super::Session;
-use crate::actor::address::{Delivery, LocalSession, SessionKey, SessionThread, Waiting};
+use crate::actor::address::{Delivery, LocalSession, QueuedDelivery, SessionKey, SessionThread};
 use crate::actor::directory::Directory;
 
 /// Sessions that are served in a row before other tasks of the thread have their turn.
@@ -24,12 +24,12 @@ struct Local {
 
 #[derive(Debug, Default)]
 struct Table {
-    places: Vec<Place>,
+    places: Vec<SessionSlot>,
     free: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct SessionSlot {
     generation: u32,
     session: Weak<RefCell<Session>>,
 }
@@ -44,7 +44,7 @@ impl Local {
     fn add(&self, session: &Rc<RefCell<Session>>) -> SessionKey {
         let mut table = self.table.borrow_mut();
         let place = table.free.pop().unwrap_or_else(|| {
-            table.places.push(Place::default());
+            table.places.push(SessionSlot::default());
             (table.places.len() - 1) as u32
         });
         let entry = &mut table.places[place as usize];
@@ -75,8 +75,8 @@ impl Local {
             }
             for what in waiting.drain(..) {
                 match what {
-                    Waiting::One(key, delivery) => self.give(key, delivery),
-                    Waiting::Frames(batch, to) => {
+                    QueuedDelivery::One(key, delivery) => self.give(key, delivery),
+                    QueuedDelivery::Frames(batch, to) => {
                         for (key, index) in to {
                             self.give(key, Delivery::Frame(Arc::clone(&batch), index));
                             served += 1;

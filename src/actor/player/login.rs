@@ -16,7 +16,9 @@ use super::{PlayerActor, Session};
 use crate::actor::logins::{SubjectTaken, Verdict};
 use crate::actor::player_store::{ClaimOver, NotClaimed};
 use crate::clock;
-use crate::scene::player::{Comeback, End, PlayerConfig, PlayerInput, Problem, Said, State};
+use crate::scene::player::{
+    ClientRequest, Comeback, End, PlayerConfig, PlayerInput, Problem, State,
+};
 use crate::scene::{Account, EntityId, Plane, SessionId, SubjectHash};
 use crate::wire::client::{Hello, Renewed, Ticket};
 use crate::wire::{PROTOCOL_VERSION, ServerMsg};
@@ -247,17 +249,17 @@ impl Session {
 impl PlayerActor {
     /// Takes a hello or a resume. Where sessions are known by their subjects the session is told of
     /// there first: when it begins, and when it is about to have a player.
-    pub(super) fn admit(&mut self, said: Said, ctx: &mut Context<Self>) {
+    pub(super) fn admit(&mut self, request: ClientRequest, ctx: &mut Context<Self>) {
         let state = self.session().player.state();
-        match (state, said) {
-            (State::Connected, Said::Hello(Ok(_))) => {
+        match (state, request) {
+            (State::Connected, ClientRequest::Hello(Ok(_))) => {
                 self.session().greet(ctx.address().recipient());
             }
-            (State::Greeted, Said::Resume(Ok(_))) if self.session().is_joining => {
+            (State::Greeted, ClientRequest::Resume(Ok(_))) if self.session().is_joining => {
                 self.session().resume(Err(Problem::NotFree));
             }
-            (State::Greeted, Said::Resume(Ok(back))) => self.claim_held(back, ctx),
-            (_, said) => self.session().handle(PlayerInput::Said(said), None),
+            (State::Greeted, ClientRequest::Resume(Ok(back))) => self.claim_held(back, ctx),
+            (_, request) => self.session().handle(PlayerInput::Request(request), None),
         }
     }
 
@@ -316,11 +318,11 @@ impl Session {
             let why = format!("the subject is barred for another {} s", left.as_secs() + 1);
             Err((End::Kicked, why))
         });
-        self.handle(PlayerInput::Said(Said::Hello(hello)), None);
+        self.handle(PlayerInput::Request(ClientRequest::Hello(hello)), None);
     }
 
     fn resume(&mut self, back: Result<Comeback, Problem>) {
-        self.handle(PlayerInput::Said(Said::Resume(back)), None);
+        self.handle(PlayerInput::Request(ClientRequest::Resume(back)), None);
     }
 }
 

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use super::Session;
 use super::record::first_properties;
 use crate::actor::admission::Admission;
-use crate::actor::player_store::{Kept, LastPosition};
+use crate::actor::player_store::{LastPosition, StoredPlayer};
 use crate::scene::messages::Destination;
 use crate::scene::movement::ServerMs;
 use crate::scene::player::{Arrival, Comeback, Problem, SceneLines, ScenePlane, TeleportTarget};
@@ -48,7 +48,7 @@ impl Session {
     pub(super) fn arrival(
         &self,
         join: &Join,
-        kept: Option<&Kept>,
+        kept: Option<&StoredPlayer>,
         (id, named): (Option<EntityId>, Option<Plane>),
     ) -> Result<Arrival, Problem> {
         let Some(scene) = self.directory.scene_named(&join.scene) else {

@@ -58,8 +58,8 @@ impl Session {
                 let sent = self.directory.send(region, ToRegion { input, client });
                 sent.err().map(|e| PlayerInput::Undelivered(e.into_message().input))
             }
-            PlayerEffect::Answer(answer) => {
-                let bytes = self.encode(answer)?;
+            PlayerEffect::Reply(reply) => {
+                let bytes = self.encode(reply)?;
                 self.sink.send(bytes).err().map(|QueueFull| PlayerInput::Choked)
             }
             PlayerEffect::Forward => {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::{FromSocket, PlayerActor, Session};
 use crate::scene::messages::{EntityAction, Order, SetProperty, Speaker};
 use crate::scene::movement::{Go, MoveCommand};
-use crate::scene::player::{PlayerInput, Problem, Said, State};
+use crate::scene::player::{ClientRequest, PlayerInput, Problem, State};
 use crate::wire::client::{Set, Walk};
 use crate::wire::{ClientMsg, DecodeError, MAX_CLIENT_FRAME};
 
@@ -29,11 +29,11 @@ impl Handler<FromSocket> for PlayerActor {
                 session.is_not_read();
                 return MessageResult(session.pause());
             }
-            FromSocket::Unsupported => PlayerInput::Said(Said::Unsupported),
-            FromSocket::TooBig => PlayerInput::Said(Said::TooBig(MAX_CLIENT_FRAME)),
-            FromSocket::Unframed => PlayerInput::Said(Said::Unframed),
-            FromSocket::TooManyFrames => PlayerInput::Said(Said::TooManyFrames),
-            FromSocket::Alive => PlayerInput::Said(Said::Alive),
+            FromSocket::Unsupported => PlayerInput::Request(ClientRequest::Unsupported),
+            FromSocket::TooBig => PlayerInput::Request(ClientRequest::TooBig(MAX_CLIENT_FRAME)),
+            FromSocket::Unframed => PlayerInput::Request(ClientRequest::Unframed),
+            FromSocket::TooManyFrames => PlayerInput::Request(ClientRequest::TooManyFrames),
+            FromSocket::Alive => PlayerInput::Request(ClientRequest::Alive),
             FromSocket::Gone => PlayerInput::Gone,
             FromSocket::Stop => PlayerInput::Stop,
             FromSocket::Drain => PlayerInput::Drain,
@@ -53,9 +53,9 @@ impl PlayerActor {
         };
         let said = self.session().read(msg);
         match said {
-            said @ (Said::Hello(_) | Said::Resume(_)) => self.admit(said, ctx),
-            said @ Said::Teleport(_, Ok(_)) => self.ask_to_jump(said, ctx),
-            said => self.session().handle(PlayerInput::Said(said), None),
+            said @ (ClientRequest::Hello(_) | ClientRequest::Resume(_)) => self.admit(said, ctx),
+            said @ ClientRequest::Teleport(_, Ok(_)) => self.ask_to_jump(said, ctx),
+            said => self.session().handle(PlayerInput::Request(said), None),
         }
     }
 }
@@ -73,46 +73,53 @@ impl Session {
     }
 
     /// What a message says, with its names looked up.
-    pub(super) fn read(&mut self, msg: Result<ClientMsg, DecodeError>) -> Said {
+    pub(super) fn read(&mut self, msg: Result<ClientMsg, DecodeError>) -> ClientRequest {
         match msg {
             // A second hello changes nothing.
             Ok(ClientMsg::Hello(_)) if self.player.state() != State::Connected => {
-                Said::Hello(Ok(self.credentials.whose()))
+                ClientRequest::Hello(Ok(self.credentials.whose()))
             }
             Ok(ClientMsg::Hello(hello)) => {
-                Said::Hello(self.credentials.judge(self.player.session(), &hello))
+                ClientRequest::Hello(self.credentials.judge(self.player.session(), &hello))
             }
-            Ok(ClientMsg::Resume(resume)) => Said::Resume(self.comeback(&resume)),
+            Ok(ClientMsg::Resume(resume)) => ClientRequest::Resume(self.comeback(&resume)),
             // `join` takes joins.
-            Ok(ClientMsg::Join(_)) => Said::Join(Err(Problem::NotFree)),
-            Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
-            Ok(ClientMsg::Walk(walk)) => Said::Input(walk.seq, Order::Walk(self.command(&walk))),
+            Ok(ClientMsg::Join(_)) => ClientRequest::Join(Err(Problem::NotFree)),
+            Ok(ClientMsg::Move(m)) => ClientRequest::Input(m.seq, Order::Move(m.pos)),
+            Ok(ClientMsg::Walk(walk)) => {
+                ClientRequest::Input(walk.seq, Order::Walk(self.command(&walk)))
+            }
             Ok(ClientMsg::Teleport(teleport)) => {
-                Said::Teleport(teleport.seq, self.teleport_target(&teleport))
+                ClientRequest::Teleport(teleport.seq, self.teleport_target(&teleport))
             }
             Ok(ClientMsg::Act(act)) => {
                 let payload = Bytes::from(act.payload.into_vec());
                 let by = Speaker::Client;
-                Said::Input(act.seq, Order::Act(EntityAction { payload, aim: act.aim, by }))
+                ClientRequest::Input(
+                    act.seq,
+                    Order::Act(EntityAction { payload, aim: act.aim, by }),
+                )
             }
-            Ok(ClientMsg::Face(face)) => Said::Input(face.seq, Order::Face(face.facing)),
+            Ok(ClientMsg::Face(face)) => ClientRequest::Input(face.seq, Order::Face(face.facing)),
             Ok(ClientMsg::Set(Set { seq, property: id, value })) => {
-                Said::Input(seq, Order::Set(SetProperty { id, value }))
+                ClientRequest::Input(seq, Order::Set(SetProperty { id, value }))
             }
-            Ok(ClientMsg::Ping(ping)) => Said::Ping(ping.nonce),
-            Ok(ClientMsg::AskLines(ask)) => Said::AskLines(self.lines(&ask.scene)),
-            Ok(ClientMsg::Leave(_)) => Said::Leave,
-            Err(e @ DecodeError::Malformed(_)) => Said::Garbage(Problem::Malformed(e.to_string())),
+            Ok(ClientMsg::Ping(ping)) => ClientRequest::Ping(ping.nonce),
+            Ok(ClientMsg::AskLines(ask)) => ClientRequest::AskLines(self.lines(&ask.scene)),
+            Ok(ClientMsg::Leave(_)) => ClientRequest::Leave,
+            Err(e @ DecodeError::Malformed(_)) => {
+                ClientRequest::Garbage(Problem::Malformed(e.to_string()))
+            }
             Err(e @ DecodeError::UnknownType(_)) => {
-                Said::Garbage(Problem::UnknownType(e.to_string()))
+                ClientRequest::Garbage(Problem::UnknownType(e.to_string()))
             }
             Err(e @ DecodeError::BadField { .. }) => {
-                Said::Garbage(Problem::BadField(e.to_string()))
+                ClientRequest::Garbage(Problem::BadField(e.to_string()))
             }
             Err(e @ DecodeError::ActTooLong { .. }) => {
-                Said::Garbage(Problem::ActTooLong(e.to_string()))
+                ClientRequest::Garbage(Problem::ActTooLong(e.to_string()))
             }
-            Err(DecodeError::TooBig { max, .. }) => Said::TooBig(max),
+            Err(DecodeError::TooBig { max, .. }) => ClientRequest::TooBig(max),
         }
     }
 

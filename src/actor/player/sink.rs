@@ -28,7 +28,7 @@ pub struct QueueFull;
 
 /// Between the two ends.
 #[derive(Debug)]
-struct Waiting {
+struct SendQueue {
     messages: VecDeque<Bytes>,
     capacity: usize,
     /// Nothing more is queued.
@@ -38,7 +38,7 @@ struct Waiting {
     reader: Option<Waker>,
 }
 
-impl Waiting {
+impl SendQueue {
     fn wake(&self) {
         if let Some(reader) = &self.reader {
             reader.wake_by_ref();
@@ -48,10 +48,10 @@ impl Waiting {
 
 /// The two ends share it.
 #[derive(Debug, Clone)]
-struct Line(Arc<Mutex<Waiting>>);
+struct Line(Arc<Mutex<SendQueue>>);
 
 impl Line {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, SendQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,7 +75,7 @@ pub struct ClientQueue {
 impl ClientSink {
     /// A queue in which `capacity` messages may wait, at least one, and one more: the close.
     pub fn channel(capacity: usize) -> (ClientSink, ClientQueue) {
-        let line = Line(Arc::new(Mutex::new(Waiting {
+        let line = Line(Arc::new(Mutex::new(SendQueue {
             messages: VecDeque::new(),
             capacity: capacity.max(1),
             ended: false,

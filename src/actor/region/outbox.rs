@@ -214,7 +214,7 @@ impl Notices {
 mod tests {
     use super::*;
     use crate::scene::messages::Refusal;
-    use crate::scene::views::{Say, ViewMsg};
+    use crate::scene::views::{ViewMsg, ViewMsgBody};
     use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Seq, SubjectHash, Tick};
 
     fn to_region(input: Input) -> ToRegion {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn message(n: u64) -> ToRegion {
-        let (from_region, from_epoch, say) = (RegionId(1), Epoch(1), Say::Yes(1));
+        let (from_region, from_epoch, say) = (RegionId(1), Epoch(1), ViewMsgBody::Yes(1));
         to_region(Input::View(ViewMsg {
             from: EntityId(n),
             from_region,

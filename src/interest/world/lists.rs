@@ -14,7 +14,7 @@ mod ranges;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use self::ranges::{PlanePairs, Ranges};
+use self::ranges::{ListingPairs, Ranges};
 use super::bonds::Bonds;
 use super::changes::{Change, Changes, Found, Room};
 use super::classes::NOBODY;
@@ -266,7 +266,7 @@ impl Lists {
             self.propose_bonded(ranges);
             self.propose_known();
             let Lists { rules, bonds, slots, listing, matcher, .. } = self;
-            let pairs = PlanePairs { ranges, rules, bonds, slots, listing: *listing };
+            let pairs = ListingPairs { ranges, rules, bonds, slots, listing: *listing };
             matcher.run(ranges.farthest(), &pairs, view.workers);
             let displaced = self.displaced();
             if displaced.is_empty() {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::frame::InputRefused;
 use super::heard::Heard;
 use super::logic::{EnterCause, WatchState};
+use super::logic_message::LogicMessage;
 use super::order::{EntityAction, Spawn};
-use super::told::Told;
 use crate::scene::contents::SavedContents;
 use crate::scene::movement::{Mover, Trajectory};
 use crate::scene::pace::Pace;
@@ -263,7 +263,7 @@ pub struct Handoff {
     /// Refused inputs that its client must still be told of.
     pub refused: Vec<InputRefused>,
     /// Messages that its client must still be told.
-    pub told: Vec<Told>,
+    pub told: Vec<LogicMessage>,
     /// The last messages for groups of their senders: it has received these and all before, as far as
     /// they were for it.
     pub heard: Heard,

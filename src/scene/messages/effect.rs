@@ -8,9 +8,9 @@ use super::border::{BorderBatch, BorderRoundBatch, Handoff};
 use super::frame::FrameBatch;
 use super::input::Input;
 use super::logic::{CommandId, CommandResult, Sought};
+use super::logic_message::Recipients;
 use super::order::SceneChange;
 use super::session::{Departed, Notice};
-use super::told::Recipients;
 use crate::scene::views::{NamedBond, ViewMsg};
 use crate::scene::{RegionId, SessionId};
 

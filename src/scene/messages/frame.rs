@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::logic_message::LogicMessage;
 use super::order::Speaker;
-use super::told::Told;
 use crate::scene::movement::{Own, Reason, Trajectory};
 use crate::scene::properties::{Properties, PropertyId, PropertyRefusal, Value};
 use crate::scene::{EntityHandle, EntityId, Epoch, Facing, Kind, Pos, Seq, SessionId, Tick};
@@ -254,7 +254,7 @@ pub struct FrameBatch {
     /// For each session in turn: refused inputs.
     pub refused: Vec<InputRefused>,
     /// For each session in turn: messages of the game's logic.
-    pub told: Vec<Told>,
+    pub told: Vec<LogicMessage>,
     /// Of those sessions that are told of it: their own movement.
     pub owns: Vec<Own>,
     /// Crowds, each once.
@@ -389,7 +389,7 @@ impl FrameBatch {
     }
 
     /// Messages for a session.
-    pub fn told_of(&self, s: &SessionFrame) -> &[Told] {
+    pub fn told_of(&self, s: &SessionFrame) -> &[LogicMessage] {
         &self.told[s.told_at as usize..][..s.told as usize]
     }
 

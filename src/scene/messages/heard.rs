@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::told::MessageId;
+use super::logic_message::MessageId;
 
 /// Senders that are known, however long they have been silent.
 const MAX_SILENT: usize = 64;

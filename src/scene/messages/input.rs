@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::border::{BorderBatch, BorderRoundBatch, Claim, Claims, Handoff, MapNews, Recovered};
 use super::logic::{Command, CommandId, CommandResult, Locate, SentCommand};
+use super::logic_message::GroupMessage;
 use super::order::SceneOrder;
 use super::order::{Order, Spawn};
 use super::session::{Presented, Resume};
-use super::told::GroupMessage;
 use crate::scene::views::{Bond, ViewMsg};
 use crate::scene::{EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick};
 
@@ -48,7 +48,7 @@ pub enum Input {
     Tell {
         /// The player.
         id: EntityId,
-        /// What it says; at most [`MAX_MESSAGE_BYTES`](super::told::MAX_MESSAGE_BYTES).
+        /// What it says; at most [`MAX_MESSAGE_BYTES`](super::logic_message::MAX_MESSAGE_BYTES).
         payload: Bytes,
     },
     /// A message of the game logic for a group, a plane or a scene. Every region that may have a member is

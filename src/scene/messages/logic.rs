@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::entries::{After, Asked, Mark, Sight, Taken};
 use super::frame::Refusal;
+use super::logic_message::{MAX_MESSAGE_BYTES, Recipients};
 use super::order::{EntityAction, Motion, Order, Spawn, Speaker};
-use super::told::{MAX_MESSAGE_BYTES, Recipients};
 #[cfg(doc)]
 use crate::scene::account::SUBJECT_MAX;
 use crate::scene::spec::WatchSpec;

@@ -7,7 +7,7 @@
 //! | [`session`] | what a region and a player's session tell each other about the player |
 //! | [`border`] | what regions tell each other |
 //! | [`logic`] | what the game's logic is told, and what it wants done |
-//! | [`told`] | what the game's logic tells clients |
+//! | [`logic_message`] | what the game's logic tells clients |
 //! | [`input`] | all that a region is told |
 //! | [`effect`] | all that a region wants done |
 //!
@@ -20,9 +20,9 @@ pub mod frame;
 pub mod heard;
 pub mod input;
 pub mod logic;
+pub mod logic_message;
 pub mod order;
 pub mod session;
-pub mod told;
 
 pub use crate::scene::spec::MAX_ACTION_BYTES;
 pub use border::{
@@ -41,10 +41,12 @@ pub use logic::{
     LeaveCause, Locate, LogicEvent, MAX_HOLD_MS, Mark, SentCommand, Sight, Sought, Taken,
     UNANSWERED_TICKS, WatchState,
 };
+pub use logic_message::{
+    GroupMessage, LogicMessage, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients,
+};
 pub use order::{
     Destination, EntityAction, Motion, Order, SceneChange, SceneOrder, SetProperty, Spawn, Speaker,
 };
 pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};
-pub use told::{GroupMessage, MAX_MESSAGE_BYTES, MessageId, MessageKind, Recipients, Told};
 
 pub use super::views::{Bond, KeptBonds, MAX_BONDS, NamedBond};

@@ -49,7 +49,7 @@ pub struct Granted {
 pub struct TooManyGrants;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Grant {
+struct SpeedGrant {
     id: GrantId,
     speed_cm_s: u32,
     /// Milliseconds of walking left; `None`: unlimited.
@@ -60,7 +60,7 @@ struct Grant {
     taken: bool,
 }
 
-impl Grant {
+impl SpeedGrant {
     fn usable_ms(&self, now: ServerMs) -> u32 {
         match self.ends {
             Some(end) if end < now => 0,
@@ -73,7 +73,7 @@ impl Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Speeds {
     own_cm_s: u32,
-    grants: [Option<Grant>; MAX_GRANTS],
+    grants: [Option<SpeedGrant>; MAX_GRANTS],
     last: GrantId,
 }
 
@@ -93,10 +93,10 @@ impl Speeds {
         if old_cm_s > speed_cm_s {
             let ends = Some(now.plus(LATE_MS));
             let (id, taken) = (GrantId(0), true);
-            let old = Grant { id, speed_cm_s: old_cm_s, left_ms: None, ends, taken };
+            let old = SpeedGrant { id, speed_cm_s: old_cm_s, left_ms: None, ends, taken };
             // The old speed needs a slot; if all are used, the grant with the least walking left
             // goes.
-            let left = |g: &Grant| u64::from(g.usable_ms(now)) + 1;
+            let left = |g: &SpeedGrant| u64::from(g.usable_ms(now)) + 1;
             let place = self.grants.iter_mut().min_by_key(|g| g.as_ref().map_or(0, left));
             if let Some(place) = place {
                 *place = Some(old);
@@ -125,13 +125,14 @@ impl Speeds {
         lasts_ms: Option<u32>,
     ) -> Result<(), TooManyGrants> {
         self.tidy(now);
-        let same = |g: &Option<Grant>| g.is_some_and(|g| g.id == id && id != GrantId(0));
+        let same = |g: &Option<SpeedGrant>| g.is_some_and(|g| g.id == id && id != GrantId(0));
         let place = match self.grants.iter().position(same) {
             Some(place) => place,
             None => self.grants.iter().position(Option::is_none).ok_or(TooManyGrants)?,
         };
         let ends = lasts_ms.map(|ms| now.plus(u64::from(ms) + LATE_MS));
-        self.grants[place] = Some(Grant { id, speed_cm_s, left_ms: lasts_ms, ends, taken: false });
+        self.grants[place] =
+            Some(SpeedGrant { id, speed_cm_s, left_ms: lasts_ms, ends, taken: false });
         self.last = self.last.max(id);
         Ok(())
     }
@@ -140,7 +141,7 @@ impl Speeds {
     pub fn granted(&self, now: ServerMs) -> [Option<Granted>; MAX_GRANTS] {
         self.grants.map(|g| {
             let g = g.filter(|g| !g.taken && g.usable_ms(now) > 0)?;
-            let Grant { id, speed_cm_s, left_ms, .. } = g;
+            let SpeedGrant { id, speed_cm_s, left_ms, .. } = g;
             Some(Granted { id, speed_cm_s, left_ms })
         })
     }
@@ -176,7 +177,7 @@ impl Speeds {
     }
 
     fn tidy(&mut self, now: ServerMs) {
-        let over = |g: &Option<Grant>| g.is_some_and(|g| g.usable_ms(now) == 0);
+        let over = |g: &Option<SpeedGrant>| g.is_some_and(|g| g.usable_ms(now) == 0);
         self.grants.iter_mut().filter(|g| over(g)).for_each(|g| *g = None);
     }
 

@@ -1,37 +1,36 @@
 //! What becomes of a client's messages, one by one: join, teleport, leave, and messages that are
-//! not legal. `Player::said` decides which message is legal in which state.
+//! not legal. `Player::request` decides which message is legal in which state.
 //!
 //! A message that is refused changes nothing, and gives back the place in a line that it brought.
 
 use super::Player;
-use super::io::{Answer, Arrival, End, PlayerEffect, Problem, Said, State, TeleportTarget};
+use super::io::{Arrival, ClientRequest, End, PlayerEffect, Problem, Reply, State, TeleportTarget};
 use crate::scene::messages::{KeptBonds, Order, Spawn};
 use crate::scene::{Facing, Kind, Seq};
 
 impl Player {
-    pub(super) fn premature(&mut self, said: &Said, out: &mut Vec<PlayerEffect>) {
-        give_back(said, out);
-        let (what, seq) = match said {
-            Said::Hello(_) => ("hello", None),
-            Said::Join(_) => ("join", None),
-            Said::Resume(_) => ("resume", None),
-            Said::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
-            Said::Input(seq, Order::Walk(_)) => ("walk", Some(*seq)),
-            Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
-            Said::Input(seq, Order::Face(_)) => ("face", Some(*seq)),
-            Said::Input(seq, Order::Set(_)) => ("set", Some(*seq)),
-            Said::Input(seq, Order::Teleport(_) | Order::Travel(_)) | Said::Teleport(seq, _) => {
-                ("teleport", Some(*seq))
-            }
-            Said::Ping(_) => ("ping", None),
-            Said::AskLines(_) => ("ask_lines", None),
-            Said::Leave => ("leave", None),
-            Said::Garbage(_)
-            | Said::Unsupported
-            | Said::TooBig(_)
-            | Said::Unframed
-            | Said::TooManyFrames
-            | Said::Alive => ("this", None),
+    pub(super) fn premature(&mut self, request: &ClientRequest, out: &mut Vec<PlayerEffect>) {
+        give_back(request, out);
+        let (what, seq) = match request {
+            ClientRequest::Hello(_) => ("hello", None),
+            ClientRequest::Join(_) => ("join", None),
+            ClientRequest::Resume(_) => ("resume", None),
+            ClientRequest::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
+            ClientRequest::Input(seq, Order::Walk(_)) => ("walk", Some(*seq)),
+            ClientRequest::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
+            ClientRequest::Input(seq, Order::Face(_)) => ("face", Some(*seq)),
+            ClientRequest::Input(seq, Order::Set(_)) => ("set", Some(*seq)),
+            ClientRequest::Input(seq, Order::Teleport(_) | Order::Travel(_))
+            | ClientRequest::Teleport(seq, _) => ("teleport", Some(*seq)),
+            ClientRequest::Ping(_) => ("ping", None),
+            ClientRequest::AskLines(_) => ("ask_lines", None),
+            ClientRequest::Leave => ("leave", None),
+            ClientRequest::Garbage(_)
+            | ClientRequest::Unsupported
+            | ClientRequest::TooBig(_)
+            | ClientRequest::Unframed
+            | ClientRequest::TooManyFrames
+            | ClientRequest::Alive => ("this", None),
         };
         refuse(Problem::Premature { what, state: self.state }, seq, out);
     }
@@ -89,13 +88,13 @@ impl Player {
         let target = match target {
             Ok(target) if !self.line_places.is_teleporting() => target,
             Ok(_) => {
-                give_back(&Said::Teleport(seq, target), out);
+                give_back(&ClientRequest::Teleport(seq, target), out);
                 return refuse(Problem::Teleporting, Some(seq), out);
             }
             Err(problem) => return refuse(problem, Some(seq), out),
         };
         if !self.order(now_ms, seq, Order::Teleport(target.to), out) {
-            give_back(&Said::Teleport(seq, Ok(target)), out);
+            give_back(&ClientRequest::Teleport(seq, Ok(target)), out);
         } else if target.takes_place {
             self.line_places.teleport(seq, (target.to.scene, target.to.plane));
         }
@@ -104,14 +103,14 @@ impl Player {
 
 /// Tells the client that a message was refused.
 pub(super) fn refuse(problem: Problem, seq: Option<Seq>, out: &mut Vec<PlayerEffect>) {
-    out.push(PlayerEffect::Answer(Answer::Refused { problem, seq }));
+    out.push(PlayerEffect::Reply(Reply::Refused { problem, seq }));
 }
 
 /// Gives back the place that comes with a message that is refused.
-pub(super) fn give_back(said: &Said, out: &mut Vec<PlayerEffect>) {
-    match said {
-        Said::Join(Ok(Arrival { to, .. }))
-        | Said::Teleport(_, Ok(TeleportTarget { to, takes_place: true })) => {
+pub(super) fn give_back(request: &ClientRequest, out: &mut Vec<PlayerEffect>) {
+    match request {
+        ClientRequest::Join(Ok(Arrival { to, .. }))
+        | ClientRequest::Teleport(_, Ok(TeleportTarget { to, takes_place: true })) => {
             out.push(PlayerEffect::GiveBack(to.scene, to.plane));
         }
         _ => {}

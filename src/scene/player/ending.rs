@@ -4,7 +4,7 @@
 //! or when patience ends: no player is left behind without a session that looks after it.
 
 use super::Player;
-use super::io::{Answer, End, PlayerEffect, Problem, State};
+use super::io::{End, PlayerEffect, Problem, Reply, State};
 use crate::scene::Tick;
 
 impl Player {
@@ -89,7 +89,7 @@ impl Player {
             State::Disconnected => self.deadline_ms = self.deadline_ms.max(deadline_ms),
             State::Leaving | State::Parting if !self.is_kicked => {
                 if self.state == State::Leaving {
-                    out.push(PlayerEffect::Answer(Answer::Left { tick: until }));
+                    out.push(PlayerEffect::Reply(Reply::Left { tick: until }));
                     out.push(PlayerEffect::Close(End::Normal, "left: the player stays".into()));
                 }
                 (self.state, self.deadline_ms) = (State::Disconnected, deadline_ms);

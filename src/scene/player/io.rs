@@ -270,9 +270,9 @@ pub struct SceneLines {
     pub open: Vec<(Plane, u32)>,
 }
 
-/// What a client said, decoded; names were looked up and the token was judged by the shell.
+/// What a client asks for, decoded; names were looked up and the token was judged by the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ClientRequest {
     /// Hello, with whose the token is; the error is the end of the session and says why.
     Hello(Result<(SubjectHash, Account), (End, String)>),
     /// Join.
@@ -306,8 +306,8 @@ pub enum Said {
 /// What happens to a session.
 #[derive(Debug)]
 pub enum PlayerInput<'a> {
-    /// The client said something.
-    Said(Said),
+    /// The client asks for something.
+    Request(ClientRequest),
     /// The client's connection ended.
     Gone,
     /// The server stops.
@@ -351,7 +351,7 @@ pub enum PlayerInput<'a> {
 
 /// A message for the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Reply {
     /// To a hello.
     Welcome,
     /// To a join or a teleport.
@@ -409,7 +409,7 @@ pub enum PlayerEffect {
     /// Tell a region. To [`Input::Enter`] the shell adds the session's address.
     ToRegion(RegionId, Input),
     /// Tell the client.
-    Answer(Answer),
+    Reply(Reply),
     /// Pass the frame that is being handled on to the client.
     Forward,
     /// Take a place in a plane to which game logic brought the player.

@@ -102,7 +102,7 @@ mod slow_client;
 mod tests;
 
 pub use self::io::{
-    Answer, Arrival, Comeback, End, PlayerConfig, PlayerEffect, PlayerInput, Problem, Said,
+    Arrival, ClientRequest, Comeback, End, PlayerConfig, PlayerEffect, PlayerInput, Problem, Reply,
     SceneLines, ScenePlane, State, TeleportTarget,
 };
 
@@ -189,7 +189,7 @@ impl Player {
     /// Takes what happened and appends what is to be done, in order.
     pub fn handle(&mut self, now_ms: u64, input: PlayerInput<'_>, out: &mut Vec<PlayerEffect>) {
         match input {
-            PlayerInput::Said(said) => self.said(now_ms, said, out),
+            PlayerInput::Request(request) => self.request(now_ms, request, out),
             PlayerInput::Gone => self.part(now_ms, true, out),
             PlayerInput::Stop => self.stop(now_ms, End::GoingAway, "the server stops", out),
             PlayerInput::Drain => {
@@ -212,63 +212,67 @@ impl Player {
         self.flush(now_ms, out);
     }
 
-    /// The client said something: each state has its legal messages.
-    fn said(&mut self, now_ms: u64, said: Said, out: &mut Vec<PlayerEffect>) {
+    /// The client asks for something: each state has its legal messages.
+    fn request(&mut self, now_ms: u64, request: ClientRequest, out: &mut Vec<PlayerEffect>) {
         if !self.client_is_here() {
-            return give_back(&said, out);
+            return give_back(&request, out);
         }
         self.received_ms = now_ms;
         self.rate_limit.draw(now_ms);
         if self.rate_limit.empty_for_ms(now_ms) >= self.config.flood_ms {
-            give_back(&said, out);
+            give_back(&request, out);
             let (limit, s) = (self.config.rate_limit, self.config.flood_ms / 1_000);
             let why = format!("more than {limit} messages per second for {s} s");
             return self.close(now_ms, End::Rate, why, out);
         }
-        match (self.state, said) {
-            (_, Said::Alive) => {}
-            (_, Said::Unsupported) => {
+        match (self.state, request) {
+            (_, ClientRequest::Alive) => {}
+            (_, ClientRequest::Unsupported) => {
                 self.close(now_ms, End::Unsupported, "only binary messages are taken", out);
             }
-            (_, Said::TooBig(max)) => {
+            (_, ClientRequest::TooBig(max)) => {
                 let why = format!("a message may have at most {max} bytes");
                 self.close(now_ms, End::TooBig, why, out);
             }
-            (_, Said::Unframed) => {
+            (_, ClientRequest::Unframed) => {
                 self.close(now_ms, End::Protocol, "a message of no bytes was announced", out);
             }
-            (_, Said::TooManyFrames) => {
+            (_, ClientRequest::TooManyFrames) => {
                 let why = "far more WebSocket frames than messages are allowed";
                 self.close(now_ms, End::Rate, why, out);
             }
-            (_, Said::Garbage(problem)) => self.garbage(now_ms, problem, out),
-            (State::Connected, Said::Hello(Ok((subject, account)))) => {
+            (_, ClientRequest::Garbage(problem)) => self.garbage(now_ms, problem, out),
+            (State::Connected, ClientRequest::Hello(Ok((subject, account)))) => {
                 (self.subject, self.account) = (subject, account);
                 self.state = State::Greeted;
-                out.push(PlayerEffect::Answer(Answer::Welcome));
+                out.push(PlayerEffect::Reply(Reply::Welcome));
             }
-            (State::Connected, Said::Hello(Err((end, why)))) => self.close(now_ms, end, why, out),
-            (State::Connected, said) => self.premature(&said, out),
-            (_, Said::Ping(nonce)) => {
-                out.push(PlayerEffect::Answer(Answer::Pong { nonce, tick: self.tick }));
+            (State::Connected, ClientRequest::Hello(Err((end, why)))) => {
+                self.close(now_ms, end, why, out)
             }
-            (_, Said::AskLines(Ok(lines))) => out.push(PlayerEffect::Answer(Answer::Lines(lines))),
-            (_, Said::AskLines(Err(problem))) => refuse(problem, None, out),
-            (State::Greeted, Said::Join(Ok(arrival))) => self.join(now_ms, arrival),
-            (State::Greeted, Said::Join(Err(problem))) => refuse(problem, None, out),
-            (State::Greeted, Said::Resume(Ok(back))) => self.come_back(now_ms, back),
-            (State::Greeted, Said::Resume(Err(problem))) => refuse(problem, None, out),
-            (State::Greeted | State::Claiming | State::Resuming, Said::Leave) => {
+            (State::Connected, request) => self.premature(&request, out),
+            (_, ClientRequest::Ping(nonce)) => {
+                out.push(PlayerEffect::Reply(Reply::Pong { nonce, tick: self.tick }));
+            }
+            (_, ClientRequest::AskLines(Ok(lines))) => {
+                out.push(PlayerEffect::Reply(Reply::Lines(lines)))
+            }
+            (_, ClientRequest::AskLines(Err(problem))) => refuse(problem, None, out),
+            (State::Greeted, ClientRequest::Join(Ok(arrival))) => self.join(now_ms, arrival),
+            (State::Greeted, ClientRequest::Join(Err(problem))) => refuse(problem, None, out),
+            (State::Greeted, ClientRequest::Resume(Ok(back))) => self.come_back(now_ms, back),
+            (State::Greeted, ClientRequest::Resume(Err(problem))) => refuse(problem, None, out),
+            (State::Greeted | State::Claiming | State::Resuming, ClientRequest::Leave) => {
                 self.close(now_ms, End::Normal, "left", out)
             }
-            (State::Joining | State::InWorld, Said::Leave) => self.leave(now_ms, out),
-            (State::InWorld, Said::Input(seq, order)) => {
+            (State::Joining | State::InWorld, ClientRequest::Leave) => self.leave(now_ms, out),
+            (State::InWorld, ClientRequest::Input(seq, order)) => {
                 self.order(now_ms, seq, order, out);
             }
-            (State::InWorld, Said::Teleport(seq, target)) => {
+            (State::InWorld, ClientRequest::Teleport(seq, target)) => {
                 self.teleport(now_ms, seq, target, out)
             }
-            (_, said) => self.premature(&said, out),
+            (_, request) => self.premature(&request, out),
         }
     }
 

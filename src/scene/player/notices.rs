@@ -4,7 +4,7 @@
 //! nothing.
 
 use super::client::refuse;
-use super::io::{Answer, End, PlayerEffect, Problem, State};
+use super::io::{End, PlayerEffect, Problem, Reply, State};
 use super::link::Route;
 use super::{Player, ScenePlane};
 use crate::scene::messages::{Claim, Input, Notice};
@@ -123,8 +123,8 @@ impl Player {
         }
         if matches!(self.state, State::InWorld | State::Leaving) {
             let (sight, ack) = (self.sight, last_applied);
-            let joined = Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack };
-            out.push(PlayerEffect::Answer(joined));
+            let joined = Reply::Joined { scene, plane, pos, facing, tick, sight, own, ack };
+            out.push(PlayerEffect::Reply(joined));
         }
     }
 
@@ -137,7 +137,7 @@ impl Player {
         if matches!(self.state, State::InWorld | State::Leaving)
             && let Some((first, last)) = range.and_then(|range| self.inputs.take_unconfirmed(range))
         {
-            out.push(PlayerEffect::Answer(Answer::Unconfirmed { first, last }));
+            out.push(PlayerEffect::Reply(Reply::Unconfirmed { first, last }));
         }
     }
 
@@ -203,7 +203,7 @@ impl Player {
             | State::Resuming
             | State::Closed => {}
             State::Joining | State::InWorld | State::Leaving => {
-                out.push(PlayerEffect::Answer(Answer::Left { tick }));
+                out.push(PlayerEffect::Reply(Reply::Left { tick }));
                 self.close(now_ms, End::Normal, "left", out);
                 self.finish(out);
             }

@@ -6,7 +6,7 @@
 
 use super::Player;
 use super::client::{give_back, refuse};
-use super::io::{Answer, Arrival, Comeback, PlayerEffect, Problem, Said, State};
+use super::io::{Arrival, ClientRequest, Comeback, PlayerEffect, Problem, Reply, State};
 use super::link::Route;
 use crate::scene::messages::{Input, Notice, Resume, ResumeFor, Resumed};
 use crate::scene::{EntityId, Epoch, RegionId, Seq};
@@ -148,7 +148,7 @@ impl Player {
                 self.join(now_ms, arrival);
             }
             (State::Claiming, Err(problem)) => self.give_up(now_ms, problem, out),
-            (_, arrival) => give_back(&Said::Join(arrival), out),
+            (_, arrival) => give_back(&ClientRequest::Join(arrival), out),
         }
     }
 
@@ -249,8 +249,8 @@ impl Player {
         self.slow_client.expect(now_ms);
         self.line_places.occupy((scene, plane), None, out);
         let ack = last_applied;
-        let joined = Answer::Joined { scene, plane, pos, facing, tick, sight, own, ack };
-        out.push(PlayerEffect::Answer(joined));
+        let joined = Reply::Joined { scene, plane, pos, facing, tick, sight, own, ack };
+        out.push(PlayerEffect::Reply(joined));
         self.tell_unconfirmed(unconfirmed, out);
         if let Some((_, route)) = self.search.early.take() {
             self.notice(now_ms, *route, out);

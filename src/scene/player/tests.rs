@@ -51,20 +51,20 @@ fn text(effect: &PlayerEffect) -> String {
             }
             other => format!("{region}: {other:?}"),
         },
-        PlayerEffect::Answer(Answer::Refused { problem, seq }) => match seq {
+        PlayerEffect::Reply(Reply::Refused { problem, seq }) => match seq {
             Some(seq) => format!("refused {seq}: {problem}"),
             None => format!("refused: {problem}"),
         },
-        PlayerEffect::Answer(Answer::Joined { plane, tick, .. }) => {
+        PlayerEffect::Reply(Reply::Joined { plane, tick, .. }) => {
             format!("joined plane {plane} tick {tick}")
         }
-        PlayerEffect::Answer(Answer::Lines(lines)) => format!("lines {:?}", lines.open),
-        PlayerEffect::Answer(Answer::Pong { nonce, tick }) => format!("pong {nonce} tick {tick}"),
-        PlayerEffect::Answer(Answer::Unconfirmed { first, last }) => {
+        PlayerEffect::Reply(Reply::Lines(lines)) => format!("lines {:?}", lines.open),
+        PlayerEffect::Reply(Reply::Pong { nonce, tick }) => format!("pong {nonce} tick {tick}"),
+        PlayerEffect::Reply(Reply::Unconfirmed { first, last }) => {
             format!("unconfirmed {first} to {last}")
         }
-        PlayerEffect::Answer(Answer::Left { tick }) => format!("left tick {tick}"),
-        PlayerEffect::Answer(Answer::Welcome) => "welcome".into(),
+        PlayerEffect::Reply(Reply::Left { tick }) => format!("left tick {tick}"),
+        PlayerEffect::Reply(Reply::Welcome) => "welcome".into(),
         PlayerEffect::Forward => "forward".into(),
         PlayerEffect::Take(_, plane) => format!("take {plane}"),
         PlayerEffect::GiveBack(_, plane) => format!("give back {plane}"),
@@ -77,22 +77,22 @@ fn to(plane: i32) -> Destination {
     Destination { scene: SCENE, region: FIRST, plane: Plane(plane), pos: Pos::ground(1, 2) }
 }
 
-fn hello() -> Said {
-    Said::Hello(Ok((ADA, Account::NONE)))
+fn hello() -> ClientRequest {
+    ClientRequest::Hello(Ok((ADA, Account::NONE)))
 }
 
-fn arrival(plane: i32) -> Said {
+fn arrival(plane: i32) -> ClientRequest {
     let (id, sight, left_at) = (EntityId(70), ViewLimits::FULL, None);
     let (properties, bonds) = Default::default();
-    Said::Join(Ok(Arrival { id, to: to(plane), sight, left_at, properties, bonds }))
+    ClientRequest::Join(Ok(Arrival { id, to: to(plane), sight, left_at, properties, bonds }))
 }
 
-fn step(seq: u32) -> Said {
-    Said::Input(Seq(seq), Order::Move(Pos::ground(seq as i32, 0)))
+fn step(seq: u32) -> ClientRequest {
+    ClientRequest::Input(Seq(seq), Order::Move(Pos::ground(seq as i32, 0)))
 }
 
-fn teleport(seq: u32, plane: i32) -> Said {
-    Said::Teleport(Seq(seq), Ok(TeleportTarget { to: to(plane), takes_place: true }))
+fn teleport(seq: u32, plane: i32) -> ClientRequest {
+    ClientRequest::Teleport(Seq(seq), Ok(TeleportTarget { to: to(plane), takes_place: true }))
 }
 
 fn route(region: RegionId, epoch: u64, last_applied: u32, arrived: bool) -> Notice {
@@ -178,8 +178,8 @@ impl Bench {
         out.iter().map(text).collect()
     }
 
-    fn say(&mut self, said: Said) -> Vec<String> {
-        self.input(PlayerInput::Said(said))
+    fn say(&mut self, said: ClientRequest) -> Vec<String> {
+        self.input(PlayerInput::Request(said))
     }
 
     fn notice(&mut self, notice: Notice) -> Vec<String> {
@@ -214,8 +214,8 @@ fn a_session_from_hello_to_left() {
     assert_eq!(b.notice(route(FIRST, 1, 0, true)), ["joined plane 1 tick 10"]);
     assert_eq!(b.say(step(1)), ["3: move 1"]);
     assert_eq!(b.frame(&frame(12, 1, 1, &[5], &[])), ["forward"]);
-    assert_eq!(b.say(Said::Ping(9)), ["pong 9 tick 12"]);
-    assert_eq!(b.say(Said::Leave), ["3: leave"]);
+    assert_eq!(b.say(ClientRequest::Ping(9)), ["pong 9 tick 12"]);
+    assert_eq!(b.say(ClientRequest::Leave), ["3: leave"]);
     assert_eq!(b.notice(left(14)), ["left tick 14", "close Normal", "give back 1", "done"]);
     assert_eq!(b.player.state(), State::Closed);
     assert_eq!(b.say(step(2)), NOTHING);
@@ -225,7 +225,7 @@ fn a_session_from_hello_to_left() {
 fn a_premature_message_is_refused_and_gives_its_place_back() {
     let mut b = Bench::new();
     assert_eq!(b.say(arrival(2)), ["give back 2", "refused: join is not legal before the hello"]);
-    assert_eq!(b.say(Said::Ping(1)), ["refused: ping is not legal before the hello"]);
+    assert_eq!(b.say(ClientRequest::Ping(1)), ["refused: ping is not legal before the hello"]);
     b.say(hello());
     assert_eq!(b.say(step(1)), ["refused 1: move is not legal between hello and join"]);
     assert_eq!(b.say(hello()), ["refused: hello is not legal between hello and join"]);
@@ -241,7 +241,7 @@ fn a_join_that_is_refused_can_be_tried_again() {
     b.say(hello());
     let full = Problem::NoRoom { scene: "city".into(), lines: 2, capacity: 50 };
     let why = "refused: no line of scene \"city\" has room: 2 lines for 50 players each are full";
-    assert_eq!(b.say(Said::Join(Err(full))), [why]);
+    assert_eq!(b.say(ClientRequest::Join(Err(full))), [why]);
     b.say(arrival(1));
     assert_eq!(
         b.notice(Notice::Refused(Refusal::Busy)),
@@ -263,7 +263,7 @@ fn an_input_out_of_order_is_refused_and_the_expected_number_told() {
 #[test]
 fn a_jump_that_the_session_refuses_consumes_no_number() {
     let mut b = Bench::in_world();
-    let nowhere = Said::Teleport(Seq(1), Err(Problem::UnknownScene("moon".into())));
+    let nowhere = ClientRequest::Teleport(Seq(1), Err(Problem::UnknownScene("moon".into())));
     assert_eq!(b.say(nowhere), ["refused 1: no scene is named \"moon\""]);
     assert_eq!(b.say(step(1)), ["3: move 1"]);
 }
@@ -440,19 +440,19 @@ fn deadlines_close_a_session_that_waits_for_its_client() {
     let mut b = Bench::in_world();
     // No frames come either.
     assert_eq!(b.after(29_999), ["3: release"]);
-    assert_eq!(b.say(Said::Alive), NOTHING);
+    assert_eq!(b.say(ClientRequest::Alive), NOTHING);
     assert_eq!(b.after(29_999), ["3: release"]);
     assert_eq!(b.after(1), ["close Heartbeat", "3: leave"]);
 
     let mut b = Bench::in_world();
-    b.say(Said::Leave);
+    b.say(ClientRequest::Leave);
     assert_eq!(b.after(5_000), ["close Normal", "3: leave"]);
 }
 
 #[test]
 fn garbage_is_forgiven_eight_times() {
     let mut b = Bench::in_world();
-    let garbage = || Said::Garbage(Problem::Malformed("no".into()));
+    let garbage = || ClientRequest::Garbage(Problem::Malformed("no".into()));
     for _ in 0..8 {
         assert_eq!(b.say(garbage()), ["refused: no"]);
     }
@@ -462,10 +462,10 @@ fn garbage_is_forgiven_eight_times() {
 #[test]
 fn an_unforgivable_message_closes_at_once() {
     let bad = |said| Bench::new().say(said);
-    assert_eq!(bad(Said::Unsupported), ["close Unsupported", "done"]);
-    assert_eq!(bad(Said::TooBig(4_096)), ["close TooBig", "done"]);
-    assert_eq!(bad(Said::Unframed), ["close Protocol", "done"]);
-    let hello = |end| Said::Hello(Err((end, String::new())));
+    assert_eq!(bad(ClientRequest::Unsupported), ["close Unsupported", "done"]);
+    assert_eq!(bad(ClientRequest::TooBig(4_096)), ["close TooBig", "done"]);
+    assert_eq!(bad(ClientRequest::Unframed), ["close Protocol", "done"]);
+    let hello = |end| ClientRequest::Hello(Err((end, String::new())));
     assert_eq!(bad(hello(End::Version)), ["close Version", "done"]);
     assert_eq!(bad(hello(End::Token)), ["close Token", "done"]);
     assert_eq!(Bench::in_world().input(PlayerInput::Stop), ["close GoingAway", "3: leave"]);

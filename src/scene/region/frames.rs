@@ -110,7 +110,7 @@ struct ActPiece {
 
 /// What is known of the client that is told.
 #[derive(Debug, Clone, Copy)]
-struct Reader<'a> {
+struct FrameReader<'a> {
     all: &'a Common,
     scene: &'a Scene,
     tick: TickStamp,
@@ -127,15 +127,15 @@ struct Reader<'a> {
     only_rates: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FrameReader<'a> {
     fn of(
         viewer: &Viewer,
         now: Tick,
         (all, scene, tick): (&'a Common, &'a Scene, TickStamp),
-    ) -> Reader<'a> {
+    ) -> FrameReader<'a> {
         let again = mutants::has(Mutant::ActsAgain);
         let news = !all.acts.is_empty() || all.last_property.is_after(viewer.properties_told);
-        Reader {
+        FrameReader {
             all,
             scene,
             tick,
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Reader<'_> {
+impl FrameReader<'_> {
     /// Whether the client was told, by this region, the trajectory that the entity had before its present one.
     fn has_trajectory_before(&self, e: &FrameEntry) -> bool {
         self.all.judged
@@ -200,7 +200,7 @@ struct Common {
     /// What a client may be sent.
     budget: Option<Budget>,
     /// By slot.
-    news: Vec<News>,
+    news: Vec<ChangeStamps>,
     /// When a property of any entity changed last.
     last_property: TickStamp,
 }
@@ -208,17 +208,17 @@ struct Common {
 /// When what viewers are told of an entity changed last. Kept apart from all else of the entities, so
 /// that those with nothing to tell are not loaded.
 #[derive(Debug, Clone, Copy)]
-struct News {
+struct ChangeStamps {
     shown: TickStamp,
     moved: TickStamp,
     properties: TickStamp,
     acted: TickStamp,
 }
 
-impl News {
-    fn of(body: &Body) -> News {
+impl ChangeStamps {
+    fn of(body: &Body) -> ChangeStamps {
         let Body { shown, moved, properties, acted, .. } = *body;
-        News { shown, moved, properties, acted }
+        ChangeStamps { shown, moved, properties, acted }
     }
 }
 
@@ -336,7 +336,7 @@ impl FrameBuilder {
         }
         let (common, acting) = (&mut self.common, &mut self.parts[0].batch.acting);
         common.news.clear();
-        common.news.extend(entities.all().map(|(body, _)| News::of(body)));
+        common.news.extend(entities.all().map(|(body, _)| ChangeStamps::of(body)));
         common.last_property = TickStamp::of(tick).long_before();
         for news in &common.news {
             if news.properties.is_after(common.last_property) {
@@ -395,7 +395,7 @@ impl FramePart {
             }
             let viewer = &mut viewers[ix];
             if viewer.gets_frame_of(tick) {
-                let reader = Reader::of(viewer, tick, all);
+                let reader = FrameReader::of(viewer, tick, all);
                 self.add_own(reader, entities, viewer);
                 self.add_frame(reader, entities, viewer);
             }

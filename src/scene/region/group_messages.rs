@@ -15,7 +15,7 @@ use super::custody::Past;
 use super::views::Viewer;
 use crate::scene::Tick;
 use crate::scene::messages::{
-    Bond, GroupMessage, Handoff, Heard, MAX_MESSAGE_BYTES, MessageKind, Recipients, Told,
+    Bond, GroupMessage, Handoff, Heard, LogicMessage, MAX_MESSAGE_BYTES, MessageKind, Recipients,
 };
 use crate::scene::mutants::{self, Mutant};
 
@@ -74,7 +74,7 @@ impl Region {
             return self.refuse_message(payload.len());
         }
         if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
-            viewer.mailbox.put(Told { kind: MessageKind::Tell, payload });
+            viewer.mailbox.put(LogicMessage { kind: MessageKind::Tell, payload });
         }
     }
 

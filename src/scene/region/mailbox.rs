@@ -2,7 +2,7 @@
 //!
 //! The mailbox travels with its player, so that nothing is told twice or in another order.
 
-use crate::scene::messages::{GroupMessage, Handoff, Heard, Told};
+use crate::scene::messages::{GroupMessage, Handoff, Heard, LogicMessage};
 use crate::scene::mutants::{self, Mutant};
 
 /// Most messages that wait for a client that is held or disconnected; the oldest ones give way.
@@ -12,7 +12,7 @@ const MAX_WAITING: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub struct Mailbox {
     /// What its client is to be told, in order.
-    pub waiting: Vec<Told>,
+    pub waiting: Vec<LogicMessage>,
     /// Which messages for groups it received before it came here; which came here since the region knows, for all of
     /// its players.
     heard: Heard,
@@ -42,7 +42,7 @@ impl Mailbox {
     }
 
     /// A message for this player alone.
-    pub fn put(&mut self, told: Told) {
+    pub fn put(&mut self, told: LogicMessage) {
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.remove(0);
         }
@@ -59,7 +59,7 @@ impl Mailbox {
         let GroupMessage { id, sent_ms, .. } = *message;
         let is_new = sent_ms >= self.since_ms && self.heard.is_new(id, sent_ms);
         if is_new || mutants::has(Mutant::ToldAgain) {
-            self.put(Told { kind: message.to.kind(), payload: message.payload.clone() });
+            self.put(LogicMessage { kind: message.to.kind(), payload: message.payload.clone() });
         }
     }
 }

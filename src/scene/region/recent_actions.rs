@@ -42,7 +42,7 @@ const HEAD_BYTES: usize = 32;
 
 /// An action, and the tick whose frames have told it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Told {
+struct RecentAction {
     tick: Tick,
     action: PastAction,
     /// Viewers here were told. Otherwise its entity has brought it along, and nobody here saw the entity then.
@@ -63,7 +63,7 @@ struct Behind {
 /// Actions in the order in which they were told.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RecentActions {
-    told: VecDeque<Told>,
+    told: VecDeque<RecentAction>,
     bytes: usize,
     /// All that were told in later ticks are kept.
     whole_since: Tick,
@@ -92,10 +92,10 @@ impl RecentActions {
 
     /// Frames of a tick tell an action.
     pub fn note(&mut self, tick: Tick, action: PastAction) {
-        self.push(Told { tick, action, here: true });
+        self.push(RecentAction { tick, action, here: true });
     }
 
-    fn push(&mut self, told: Told) {
+    fn push(&mut self, told: RecentAction) {
         self.bytes += bytes(&told.action);
         self.told.push_back(told);
         while self.bytes > KEPT_BYTES {
@@ -199,7 +199,7 @@ impl RecentActions {
             if action.tick > last && action.to.contains(&me) {
                 self.untold.push(action);
             } else if !self.know_receivers(&action) {
-                self.push(Told { tick: now, action, here: false });
+                self.push(RecentAction { tick: now, action, here: false });
             }
         }
     }
@@ -222,9 +222,9 @@ impl RecentActions {
         let (again, others) =
             std::mem::take(&mut self.told).into_iter().partition(|t| t.action.id == id);
         self.told = others;
-        let again: VecDeque<Told> = again;
+        let again: VecDeque<RecentAction> = again;
         self.bytes -= again.iter().map(|told| bytes(&told.action)).sum::<usize>();
-        for Told { action, .. } in again {
+        for RecentAction { action, .. } in again {
             self.brought.push(action.clone());
             self.untold.push(action);
         }
@@ -341,7 +341,7 @@ impl Region {
             let recent = &self.recent_actions;
             // Frames from here have told what was told before the last one, but for the first frame of a player from
             // a region where something was late.
-            let misses = |told: &Told| {
+            let misses = |told: &RecentAction| {
                 let behind = recent.behind_of(id, told.action.id);
                 let is_late =
                     |b: Behind| told.action.tick > b.after && (!b.served || told.tick >= from);

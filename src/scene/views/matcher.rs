@@ -175,7 +175,7 @@ impl Matcher {
     /// A pair without an entry in either list that [`Pairs::rank`] may not find in range: companions
     /// that see each other from farther, or a pair that is in range for longer.
     pub fn propose(&mut self, a: u32, b: u32, rank: u64) {
-        self.pass.push(self.key(rank, a, b), (a, b), Standing::No);
+        self.pass.push(self.key(rank, a, b), (a, b), LinkState::No);
     }
 
     /// Computes the lists. `reach_cm`: no pair that [`Pairs::rank`] finds in range is farther; `None`
@@ -207,7 +207,7 @@ impl Matcher {
         };
         near.scan_all((players, lists), pairs, scans, workers);
         for (rank, pair) in scans.iter_mut().flat_map(|scan| scan.found.drain(..)) {
-            pass.push(key_of(players, rank, pair), pair, Standing::No);
+            pass.push(key_of(players, rank, pair), pair, LinkState::No);
         }
     }
 
@@ -261,9 +261,9 @@ impl Matcher {
     /// Decides all pairs in ascending order of their keys.
     fn sweep(&mut self, pairs: &impl Pairs) {
         while let Some(event) = self.next_event() {
-            let Event { key, pair, standing } = event;
+            let Event { key, pair, link } = event;
             if !event.is_search() {
-                self.decide(key, pair, standing, pairs);
+                self.decide(key, pair, link, pairs);
                 continue;
             }
             // A player that lost two entries may be here twice.
@@ -286,7 +286,7 @@ impl Matcher {
         };
         let hopeless = |event: &Event| {
             let (rank, (a, b)) = (event.key.rank, event.pair);
-            let is_new = event.standing == Standing::No && !event.is_search();
+            let is_new = event.link == LinkState::No && !event.is_search();
             is_new && (is_beyond(a, rank) || is_beyond(b, rank))
         };
         if let Some((a, b)) = pass.ahead() {
@@ -305,39 +305,39 @@ impl Matcher {
         let all = near.search(ix, (from, to), (players, lists), pairs, scan);
         players[ix as usize].horizon = if all { reach } else { to };
         for (rank, pair) in scan.found.drain(..) {
-            pass.push(key_of(players, rank, pair), pair, Standing::No);
+            pass.push(key_of(players, rank, pair), pair, LinkState::No);
         }
     }
 
-    fn decide(&mut self, key: Key, (a, b): Pair, standing: Standing, pairs: &impl Pairs) {
-        let both = standing != Standing::OneSided;
+    fn decide(&mut self, key: Key, (a, b): Pair, link: LinkState, pairs: &impl Pairs) {
+        let both = link != LinkState::OneSided;
         let fits = |ix: u32| fits(&self.players, &self.lists, ix, key);
         if !fits(a) || (both && !fits(b)) {
             let ties = |ix: &u32| self.lists.worst(*ix).is_some_and(|(rank, _)| rank == key.rank);
             self.tied.extend([a, b].into_iter().filter(ties));
-            if standing != Standing::No {
+            if link != LinkState::No {
                 self.left.push((a, b));
             }
             return;
         }
-        if standing == Standing::No {
+        if link == LinkState::No {
             if self.lists.has(a, b) || self.lists.has(b, a) {
                 return;
             }
             self.entered.push((a, b));
         }
-        self.insert((a, b), key, standing, pairs);
+        self.insert((a, b), key, link, pairs);
         if both {
-            self.insert((b, a), key, standing, pairs);
+            self.insert((b, a), key, link, pairs);
         }
     }
 
     /// Puts `with` into the list of `of`. The worst entry gives way if the list is full.
-    fn insert(&mut self, (of, with): Pair, key: Key, standing: Standing, pairs: &impl Pairs) {
+    fn insert(&mut self, (of, with): Pair, key: Key, link: LinkState, pairs: &impl Pairs) {
         if self.players[of as usize].accepts.is_some() {
             return;
         }
-        let one_sided = standing == Standing::OneSided;
+        let one_sided = link == LinkState::OneSided;
         let Some(lost) = self.lists.insert(of, (with, key.rank, one_sided), &self.players) else {
             return;
         };
@@ -347,9 +347,9 @@ impl Matcher {
         }
         // A player that is predicted no more has no list.
         let one_sided = lost.one_sided || self.players[lost.with as usize].accepts.is_some();
-        let standing = if one_sided { Standing::OneSided } else { Standing::Yes };
+        let link = if one_sided { LinkState::OneSided } else { LinkState::Yes };
         let key = self.key(lost.rank, of, lost.with);
-        self.pass.push(key, (of, lost.with), standing);
+        self.pass.push(key, (of, lost.with), link);
         if !one_sided {
             self.lose(lost.with, of, pairs);
         }
@@ -373,7 +373,7 @@ const RING_CM: u32 = 40;
 
 /// What stood between two players when the pass began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum LinkState {
     /// Nothing.
     No,
     /// A link between two players of this region.

@@ -62,12 +62,12 @@ pub struct ViewMsg {
     /// The player that it is for.
     pub to: EntityId,
     /// The content.
-    pub say: Say,
+    pub say: ViewMsgBody,
 }
 
-/// What one player tells another (DESIGN, "VIEWS").
+/// The body of a view message: what one player tells another (DESIGN, "VIEWS").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Say {
+pub enum ViewMsgBody {
     /// I want you on my list; numbered by the sender's counter.
     Yes(u32),
     /// My YES of this number stands. Sent now and then, and to a player that seems to have

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
-use super::{Key, PeerState, Say, ViewRules};
+use super::{Key, PeerState, ViewMsgBody, ViewRules};
 use crate::scene::{EntityId, Tick, TickStamp, ViewCap};
 
 /// Numbers that a player keeps in reserve: more than it uses between two checks of how many are
@@ -295,7 +295,7 @@ impl Registers {
     }
 
     /// Sends YES to the peer at `ix`, which must not be asked yet.
-    pub fn ask(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
+    pub fn ask(&mut self, ix: usize, mut say: impl FnMut(Addressee, ViewMsgBody)) {
         // 0 stands for no request. A region is restarted long before the numbers run out.
         self.counter = self.counter.checked_add(1).unwrap_or(1);
         self.stirred = true;
@@ -303,22 +303,25 @@ impl Registers {
         let (p, w) = (&mut self.peers[ix], &mut self.yes_ids[ix]);
         w.my_yes = self.counter;
         p.set_their_turn(false);
-        say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.my_yes));
+        say(Addressee { id: w.id, slot: p.slot }, ViewMsgBody::Yes(w.my_yes));
     }
 
     /// Sends NO to the peer at `ix`: this side owes the next YES.
-    pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
+    pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(Addressee, ViewMsgBody)) {
         self.stirred = true;
         self.note_said(ix, false);
         let (p, w) = (&mut self.peers[ix], &mut self.yes_ids[ix]);
         w.my_yes = 0;
         p.set_wanted(false);
         p.set_their_turn(false);
-        say(Addressee { id: w.id, slot: p.slot }, Say::No { echo: w.seen, at: self.counter });
+        say(
+            Addressee { id: w.id, slot: p.slot },
+            ViewMsgBody::No { echo: w.seen, at: self.counter },
+        );
     }
 
     /// Receives YES number `number` of the peer at `ix` and answers NO in any case.
-    pub fn refuse_yes(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, Say)) {
+    pub fn refuse_yes(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, ViewMsgBody)) {
         self.yes_ids[ix].seen = number;
         self.refuse(ix, say);
     }
@@ -329,22 +332,24 @@ impl Registers {
     }
 
     /// Repeats the standing YES to the peer at `ix`. Changes nothing where nothing was lost.
-    pub fn repeat(&self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
+    pub fn repeat(&self, ix: usize, mut say: impl FnMut(Addressee, ViewMsgBody)) {
         let (p, w) = (&self.peers[ix], &self.yes_ids[ix]);
         if p.said() {
-            say(Addressee { id: w.id, slot: p.slot }, Say::Again(w.my_yes));
+            say(Addressee { id: w.id, slot: p.slot }, ViewMsgBody::Again(w.my_yes));
         }
     }
 
     /// Whether a message of the peer at `ix` needs an answer. A YES that was withdrawn since does
     /// not, nor one that stands already. A repeated YES that no longer stands does: the NO to it
     /// was lost.
-    pub fn wants_answer(&self, ix: usize, say: Say) -> bool {
+    pub fn wants_answer(&self, ix: usize, say: ViewMsgBody) -> bool {
         let seen = self.yes_ids[ix].seen;
         match say {
-            Say::Yes(number) => number > seen,
-            Say::Again(number) => number > seen || (number == seen && !self.peers[ix].wanted()),
-            Say::No { .. } => false,
+            ViewMsgBody::Yes(number) => number > seen,
+            ViewMsgBody::Again(number) => {
+                number > seen || (number == seen && !self.peers[ix].wanted())
+            }
+            ViewMsgBody::No { .. } => false,
         }
     }
 
@@ -354,10 +359,10 @@ impl Registers {
         &mut self,
         rules: &ViewRules,
         ix: usize,
-        yes: Say,
-        say: impl FnMut(Addressee, Say),
+        yes: ViewMsgBody,
+        say: impl FnMut(Addressee, ViewMsgBody),
     ) {
-        if let Say::Yes(number) | Say::Again(number) = yes
+        if let ViewMsgBody::Yes(number) | ViewMsgBody::Again(number) = yes
             && self.wants_answer(ix, yes)
         {
             self.answer(rules, ix, number, say);
@@ -371,7 +376,7 @@ impl Registers {
         rules: &ViewRules,
         ix: usize,
         number: u32,
-        mut say: impl FnMut(Addressee, Say),
+        mut say: impl FnMut(Addressee, ViewMsgBody),
     ) {
         let cap = self.cap(rules);
         if self.standing() - usize::from(self.peers[ix].said()) < cap {
@@ -415,7 +420,7 @@ impl Registers {
     }
 
     /// The standing YES `number` of the peer at `ix` is welcome: says YES unless that stands.
-    fn accept(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, Say)) {
+    fn accept(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, ViewMsgBody)) {
         // The peer asks with a new number although it is linked: its region lost track of this
         // player.
         let anew = self.peers[ix].linked() && self.yes_ids[ix].seen != number;
@@ -475,7 +480,7 @@ impl Registers {
         &mut self,
         rules: &ViewRules,
         keep: usize,
-        mut say: impl FnMut(Addressee, Say),
+        mut say: impl FnMut(Addressee, ViewMsgBody),
     ) {
         let threshold = self.threshold(rules);
         if threshold == Key::WORST {

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
+use super::logic_message::{Message, messages};
 use super::movement::{Going, OwnMove};
 use super::properties::{ChangedProperty, EnteredProperty, Turned, changed, entered};
-use super::told::{Message, messages};
 use super::trajectories::{TrajectoryUpdate, maybe, trajectory, update};
 use crate::scene::messages::{FrameBatch, Moving, Speaker};
 use crate::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};

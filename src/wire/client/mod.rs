@@ -6,10 +6,10 @@
 pub mod codes;
 pub mod frame;
 pub mod framing;
+pub mod logic_message;
 mod messages;
 pub mod movement;
 pub mod properties;
-pub mod told;
 pub mod trajectories;
 mod updates;
 mod visibility;

@@ -13,20 +13,22 @@ use purview::scene::messages::{
 };
 use purview::scene::messages::{
     Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
-    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds, MapNews, MessageId,
-    MessageKind, Motion, NamedBond, Notice, Order, PastAction, Presented, Recipients, Recovered,
-    Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState, SetProperty, Spawn, Speaker, Told,
+    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds, LogicMessage,
+    MapNews, MessageId, MessageKind, Motion, NamedBond, Notice, Order, PastAction, Presented,
+    Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState, SetProperty,
+    Spawn, Speaker,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
     Trajectory, Vector,
 };
 use purview::scene::portals::{Journey, Target};
-use purview::scene::properties::Value;
-use purview::scene::properties::{Properties, PropertyId};
+use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
-use purview::scene::views::{Fight, GroupRelation, PeerState, Relation, Say, Ties, ViewMsg};
+use purview::scene::views::{
+    Fight, GroupRelation, PeerState, Relation, Ties, ViewMsg, ViewMsgBody,
+};
 use purview::scene::{
     Account, EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, SceneId,
     Seq, SessionId, SubjectHash, Tick, ViewLimits,
@@ -179,8 +181,8 @@ fn heard() -> Heard {
     heard
 }
 
-fn told() -> Told {
-    Told { kind: MessageKind::Bond, payload: Bytes::from_static(b"party") }
+fn told() -> LogicMessage {
+    LogicMessage { kind: MessageKind::Bond, payload: Bytes::from_static(b"party") }
 }
 
 fn group_message(to: Recipients) -> Input {
@@ -194,7 +196,7 @@ fn refused() -> InputRefused {
 }
 
 fn view() -> ViewMsg {
-    let say = Say::No { echo: 4, at: 5 };
+    let say = ViewMsgBody::No { echo: 4, at: 5 };
     ViewMsg { from: ID, from_region: RegionId(1), from_epoch: EPOCH, to: OTHER, say }
 }
 
@@ -354,8 +356,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("", Input::BorderLost(RegionId(1))),
         ("", Input::BorderRound(Box::new(border_round))),
         (" no", Input::View(view())),
-        (" yes", Input::View(ViewMsg { say: Say::Yes(3), ..view() })),
-        (" again", Input::View(ViewMsg { say: Say::Again(3), ..view() })),
+        (" yes", Input::View(ViewMsg { say: ViewMsgBody::Yes(3), ..view() })),
+        (" again", Input::View(ViewMsg { say: ViewMsgBody::Again(3), ..view() })),
         ("", Input::Handoff(Box::new(handoff()))),
         ("", Input::Present(Box::new(presented()))),
         ("", Input::Elsewhere { claim: elsewhere, session: SESSION, subject: SUBJECT }),

@@ -8,7 +8,8 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, ready};
 use purview::actor::player_store::{
-    ClaimOver, Claimed, Kept, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
+    ClaimOver, Claimed, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
+    StoredPlayer,
 };
 use purview::scene::EntityId;
 use purview::scene::properties::Value;
@@ -23,9 +24,9 @@ struct Record {
 }
 
 impl Record {
-    fn kept(self) -> Option<Kept> {
+    fn kept(self) -> Option<StoredPlayer> {
         let clock_ms = self.clock_ms;
-        self.place.map(|place| Kept { place, clock_ms })
+        self.place.map(|place| StoredPlayer { place, clock_ms })
     }
 }
 
@@ -153,7 +154,7 @@ impl PlayerStore for Book {
         self.1.unwrap_or(Duration::from_secs(3_600))
     }
 
-    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<Kept>, StoreAway>> {
+    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<StoredPlayer>, StoreAway>> {
         let record = self.held().records.get(name).cloned();
         ready(Ok(record.and_then(Record::kept))).boxed()
     }

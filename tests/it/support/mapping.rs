@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use purview::scene::layout::Layout;
 use purview::scene::messages::Input;
-use purview::scene::views::{Say, ViewMsg};
+use purview::scene::views::{ViewMsg, ViewMsgBody};
 use purview::scene::{Region, RegionId, Scene, Tick};
 
 use super::world::{Call, World};
@@ -31,8 +31,10 @@ impl Mapping {
     /// restored region to all regions that may have had its entities.
     pub fn is_lost(&self, from: RegionId, to: RegionId, input: &Input) -> bool {
         let lost = self.gone.contains(&to);
-        let may_be =
-            matches!(input, Input::View(ViewMsg { say: Say::No { .. }, .. }) | Input::Claims(_));
+        let may_be = matches!(
+            input,
+            Input::View(ViewMsg { say: ViewMsgBody::No { .. }, .. }) | Input::Claims(_)
+        );
         assert!(!lost || may_be, "{from} says to {to}, which no longer exists: {input:?}");
         lost
     }

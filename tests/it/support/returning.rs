@@ -2,7 +2,7 @@
 
 use purview::scene::inspect::EntityDetails;
 use purview::scene::messages::{Input, Order};
-use purview::scene::player::{Comeback, Player, PlayerInput, Problem, Said};
+use purview::scene::player::{ClientRequest, Comeback, Player, PlayerInput, Problem};
 use purview::scene::{EntityId, Region, RegionId, Seq, SessionId};
 
 use super::commands::order_of;
@@ -98,8 +98,11 @@ impl World {
         client.player = Some(player);
         (client.returning, client.returns) = (true, client.returns + 1);
         self.clients.insert(session, client);
-        self.receive(session, PlayerInput::Said(Said::Hello(Ok((subject, Default::default())))));
-        self.receive(session, PlayerInput::Said(Said::Resume(Ok(back))));
+        self.receive(
+            session,
+            PlayerInput::Request(ClientRequest::Hello(Ok((subject, Default::default())))),
+        );
+        self.receive(session, PlayerInput::Request(ClientRequest::Resume(Ok(back))));
         session
     }
 

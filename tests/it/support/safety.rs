@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::messages::Input;
-use purview::scene::views::{PeerState, Say, ViewMsg};
+use purview::scene::views::{PeerState, ViewMsg, ViewMsgBody};
 use purview::scene::{EntityId, RegionId, Tick};
 
 use super::brute::{Pair, pair};
@@ -23,7 +23,7 @@ use super::world::World;
 /// ghosts, and the search for ghosts without an owner.
 pub const NEWS_TICKS: u64 = 60;
 
-type Msg = (EntityId, EntityId, Say);
+type Msg = (EntityId, EntityId, ViewMsgBody);
 
 /// Where a player's registers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,11 +166,12 @@ impl Safety {
             }
             let named = |m: &&Msg| {
                 (m.0, m.1) == (peer.id, id)
-                    && matches!(m.2, Say::No { echo, .. } if echo == peer.my_yes)
+                    && matches!(m.2, ViewMsgBody::No { echo, .. } if echo == peer.my_yes)
             };
             let count = |msgs: &[Msg]| msgs.iter().filter(named).count();
             let cancelled = count(before) > count(&self.flight);
-            let no = |m: &&Msg| (m.0, m.1) == (id, peer.id) && matches!(m.2, Say::No { .. });
+            let no =
+                |m: &&Msg| (m.0, m.1) == (id, peer.id) && matches!(m.2, ViewMsgBody::No { .. });
             let taken_back =
                 self.flight.iter().filter(no).count() > before.iter().filter(no).count();
             assert!(

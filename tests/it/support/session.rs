@@ -3,7 +3,7 @@
 
 use purview::scene::messages::{Bond, Destination, FrameBatch, Input, Order, Resume, ResumeFor};
 use purview::scene::player::{
-    Answer, Arrival, End, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
+    Arrival, ClientRequest, End, Player, PlayerConfig, PlayerEffect, PlayerInput, Reply, State,
     TeleportTarget,
 };
 use purview::scene::{
@@ -84,21 +84,24 @@ impl World {
         let sight = self.limits(id, Kind::PLAYER, sight);
         let to = Destination { scene: SceneId(0), region, plane, pos };
         let (properties, bonds) = (look(id), Vec::new());
-        self.receive(session, PlayerInput::Said(Said::Hello(Ok((whose(id), Default::default())))));
+        self.receive(
+            session,
+            PlayerInput::Request(ClientRequest::Hello(Ok((whose(id), Default::default())))),
+        );
         let arrival = Arrival { id, to, sight, left_at: None, properties, bonds };
-        self.receive(session, PlayerInput::Said(Said::Join(Ok(arrival))));
+        self.receive(session, PlayerInput::Request(ClientRequest::Join(Ok(arrival))));
         session
     }
 
     /// The client sends an order.
     pub fn say(&mut self, session: SessionId, seq: Seq, order: Order) {
-        let said = match order {
+        let request = match order {
             Order::Teleport(to) => {
-                Said::Teleport(seq, Ok(TeleportTarget { to, takes_place: false }))
+                ClientRequest::Teleport(seq, Ok(TeleportTarget { to, takes_place: false }))
             }
-            order => Said::Input(seq, order),
+            order => ClientRequest::Input(seq, order),
         };
-        self.receive(session, PlayerInput::Said(said));
+        self.receive(session, PlayerInput::Request(request));
     }
 
     /// A session handles an input, and its effects are delivered.
@@ -121,11 +124,11 @@ impl World {
         for effect in effects {
             match effect {
                 PlayerEffect::ToRegion(region, input) => self.tell(region, input),
-                PlayerEffect::Answer(Answer::Joined { ack, .. }) => self.has_returned(session, ack),
-                PlayerEffect::Answer(Answer::Unconfirmed { first, last }) => {
+                PlayerEffect::Reply(Reply::Joined { ack, .. }) => self.has_returned(session, ack),
+                PlayerEffect::Reply(Reply::Unconfirmed { first, last }) => {
                     self.clients.get_mut(&session).unwrap().unconfirmed.push((first, last));
                 }
-                PlayerEffect::Answer(Answer::Refused { problem, seq }) => {
+                PlayerEffect::Reply(Reply::Refused { problem, seq }) => {
                     if self.may_be_refused(session, &problem, seq) {
                         continue;
                     }

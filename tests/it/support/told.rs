@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use purview::scene::messages::{FrameBatch, SessionFrame, Told as Message};
+use purview::scene::messages::{FrameBatch, LogicMessage, SessionFrame};
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::{EntityId, Facing};
 
@@ -12,7 +12,7 @@ pub struct Told {
     pub facings: BTreeMap<EntityId, Facing>,
     pub properties: BTreeMap<EntityId, BTreeMap<PropertyId, (u32, Value)>>,
     /// Messages of the game's logic.
-    pub messages: Vec<Message>,
+    pub messages: Vec<LogicMessage>,
     /// Properties that came in frames beside enters.
     pub updates: usize,
     /// Turns that came beside moves.

@@ -11,8 +11,8 @@ use purview::scene::messages::{
     Notice, Order, Spawn, TrajectoryUpdate,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
-use purview::scene::player::{Player, PlayerInput, Said};
-use purview::scene::views::{Say, ViewMsg};
+use purview::scene::player::{ClientRequest, Player, PlayerInput};
+use purview::scene::views::{ViewMsg, ViewMsgBody};
 use purview::scene::{
     Account, EntityHandle, EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
     SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
@@ -395,7 +395,7 @@ impl World {
         let by_session = client.player.is_some();
         self.truth.remove(&id);
         if by_session {
-            return self.receive(session, PlayerInput::Said(Said::Leave));
+            return self.receive(session, PlayerInput::Request(ClientRequest::Leave));
         }
         self.tell(region, Input::Leave(id));
     }
@@ -532,7 +532,7 @@ impl World {
     }
 
     fn note_said(&mut self, msg: &ViewMsg) {
-        self.view_messages += u64::from(!matches!(msg.say, Say::Again(_)));
+        self.view_messages += u64::from(!matches!(msg.say, ViewMsgBody::Again(_)));
     }
 
     fn notice(&mut self, session: SessionId, notice: Notice) {

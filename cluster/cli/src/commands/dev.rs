@@ -14,7 +14,7 @@ use purview_demo::players::{self, Role, Stage};
 use purview_demo::{hunt, scene};
 use purview_server::config::Config;
 use purview_server::logins::Duplicate;
-use purview_server::process::{Background, Inside, Reach, dev_tokens};
+use purview_server::process::{Background, Inside, ServerReach, dev_tokens};
 use purview_server::shutdown::signals::ShutdownSignals;
 use tokio::sync::watch;
 
@@ -118,7 +118,7 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
 /// Plays until the end of the time of --for, or a signal.
 async fn run(
     (args, config): (&DevArgs, &Config),
-    reach: &Reach,
+    reach: &ServerReach,
     token: &str,
 ) -> anyhow::Result<()> {
     // Before the server reports that it is ready: from then on a signal may come.
@@ -152,7 +152,7 @@ fn stage(url: &str, scene: &Scene) -> Stage {
     Stage { url: url.to_owned(), scene: scene.spec.name.clone(), ground }
 }
 
-fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
+fn greet(reach: &ServerReach, token: &str, args: &DevArgs) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(url) = &reach.play {
         writeln!(out, "play       {url}")?;

@@ -15,10 +15,10 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use purview_server::node::ready::{READY, Ready};
-use purview_server::process::Reach;
+use purview_server::process::ServerReach;
 
 /// Prints where operators and clients find a server in this process.
-fn print_reach(out: &mut impl Write, reach: &Reach) -> std::io::Result<()> {
+fn print_reach(out: &mut impl Write, reach: &ServerReach) -> std::io::Result<()> {
     if let Some(addr) = reach.console {
         writeln!(out, "console    http://{addr}/\nmetrics    http://{addr}/metrics")?;
     }

@@ -36,9 +36,9 @@ pub struct ServeArgs {
 fn config(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = args.common.load()?;
     if config.server.data_dir.is_none() {
-        let beside = args.common.file.as_deref().and_then(|file| file.parent());
+        let folder = args.common.file.as_deref().and_then(|file| file.parent());
         config.server.data_dir =
-            Some(beside.map_or_else(|| PathBuf::from(DATA), |at| at.join(DATA)));
+            Some(folder.map_or_else(|| PathBuf::from(DATA), |at| at.join(DATA)));
     }
     Ok(config)
 }

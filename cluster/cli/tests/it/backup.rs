@@ -11,7 +11,7 @@ use purview_server::storage::checkpoints::postgres::Postgres;
 use purview_server::storage::checkpoints::redb::Redb;
 use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
 use purview_server::storage::{
-    Checkpoints, Kept, KeptLayout, Leases, NodeInfo, RegionKey, SavedPlayer,
+    Checkpoints, KeptLayout, Leases, NodeInfo, RegionKey, SavedPlayer, SavedSnapshots,
 };
 
 use crate::common::runtime;
@@ -44,7 +44,7 @@ async fn fill(store: &dyn Checkpoints) {
 
 const FULL: Contents = Contents { regions: 4, players: 2_500, layouts: 1 };
 
-type All = (Vec<(RegionKey, Kept)>, Vec<SavedPlayer>, Vec<KeptLayout>);
+type All = (Vec<(RegionKey, SavedSnapshots)>, Vec<SavedPlayer>, Vec<KeptLayout>);
 
 async fn all(store: &dyn Checkpoints) -> All {
     let mut regions = Vec::new();

@@ -6,7 +6,7 @@ use purview::scene::{EntityId, Pos};
 use purview_client::{Client, Event, Login, Receiver, Sender, View, join_at};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
-use purview_server::process::{Background, Reach};
+use purview_server::process::{Background, ServerReach};
 use tokio::time::timeout;
 
 use crate::common::dev_token;
@@ -39,7 +39,7 @@ struct Player {
 }
 
 impl Player {
-    async fn join(reach: &Reach, x: i32, wants_crowd: bool) -> Player {
+    async fn join(reach: &ServerReach, x: i32, wants_crowd: bool) -> Player {
         let token = dev_token("test");
         let url = reach.url().expect("the server has a listener for clients");
         let login = Login::from(&token);

@@ -19,7 +19,7 @@ use purview_client::{
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
-use purview_server::process::{Background, Reach};
+use purview_server::process::{Background, ServerReach};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -64,7 +64,7 @@ struct Player {
 }
 
 impl Player {
-    async fn join(reach: &Reach, pos: Pos) -> Player {
+    async fn join(reach: &ServerReach, pos: Pos) -> Player {
         let url = reach.url().expect("the server has a listener for clients");
         let mut client = Client::connect(&url, &dev_token("test")).await.expect("a session");
         let joined =
@@ -119,7 +119,7 @@ impl Player {
     }
 
     /// The client stands where the server says; a move from there is accepted.
-    async fn stands(&mut self, reach: &Reach, correction: u32) -> Pos {
+    async fn stands(&mut self, reach: &ServerReach, correction: u32) -> Pos {
         assert_eq!(self.own.correction, correction);
         let here = self.trajectory().motion.start();
         assert_eq!(self.trajectory().motion, Move::stand(here));
@@ -136,7 +136,7 @@ async fn refusal(client: &mut Client) -> ErrorCode {
 }
 
 /// The position of an entity by its region's account.
-async fn place(reach: &Reach, id: EntityId) -> Pos {
+async fn place(reach: &ServerReach, id: EntityId) -> Pos {
     for region in reach.hosted.now().iter() {
         if let Ok(Some(found)) = region.inspect_entity.send(InspectEntity(id)).await {
             return match found {
@@ -148,7 +148,7 @@ async fn place(reach: &Reach, id: EntityId) -> Pos {
     panic!("{id} is in no region");
 }
 
-fn ground(reach: &Reach) -> Ground {
+fn ground(reach: &ServerReach) -> Ground {
     let scene = reach.directory.scenes().next().expect("a scene");
     Ground::new(scene.terrain.clone().expect("it has a map"))
 }
@@ -404,7 +404,7 @@ async fn a_gate_closes_in_front_of_a_walker() {
 }
 
 /// The map with its north gate open.
-fn opened(reach: &Reach) -> Ground {
+fn opened(reach: &ServerReach) -> Ground {
     use purview::scene::Tick;
     use purview::scene::terrain::{DoorChange, DoorOrder};
     let mut map = ground(reach);

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use purview::actor::player_store::{
-    ClaimOver, Claimed, Kept, KeptProperty, LastPosition, LastState, NotClaimed, PlayerStore, Stamp,
+    ClaimOver, Claimed, KeptProperty, LastPosition, LastState, NotClaimed, PlayerStore, Stamp,
+    StoredPlayer,
 };
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::views::NamedBond;
@@ -38,7 +39,7 @@ fn records(memory: &Memory) -> PlayerRecords {
 
 /// A claim of this number, and what is kept since when.
 fn claimed(kept: Option<(i32, u64)>, number: u64) -> Result<Claimed, NotClaimed> {
-    let kept = kept.map(|(x, clock_ms)| Kept { place: at(x), clock_ms });
+    let kept = kept.map(|(x, clock_ms)| StoredPlayer { place: at(x), clock_ms });
     Ok(Claimed { kept, number })
 }
 

@@ -15,7 +15,7 @@ use purview::scene::{EntityId, Pos};
 use purview_demo::rng::Rng;
 use purview_server::config::{Config, Override};
 use purview_server::gateway::Tokens;
-use purview_server::process::{Background, Reach};
+use purview_server::process::{Background, ServerReach};
 
 use self::rules::{BANNER, FALLS, GATE, PLAYER, SCORE};
 use self::soldier::Soldier;
@@ -66,7 +66,7 @@ impl Game {
         Game { server, tokens, workers }
     }
 
-    fn reach(&self) -> &Reach {
+    fn reach(&self) -> &ServerReach {
         self.server.reach()
     }
 

@@ -35,7 +35,7 @@ pub fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
 mod tests {
     use purview::scene::Pos;
 
-    use super::super::crowd::Crowd;
+    use super::super::straight_walkers::StraightWalkers;
     use super::*;
 
     #[test]
@@ -43,7 +43,7 @@ mod tests {
         let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
         for (visibility, players) in [Visibility::Patches, circle].into_iter().zip([1_000, 2_000]) {
             let side = side_of(players as f64, 60.0, visibility);
-            let crowd = Crowd::new(players, side, 50.0, 3);
+            let walkers = StraightWalkers::new(players, side, 50.0, 3);
             let in_range = |a: Pos, b: Pos| match visibility {
                 Visibility::Circle { enter_cm, .. } => a.dist2(b) <= (enter_cm as u64).pow(2),
                 _ => {
@@ -51,7 +51,7 @@ mod tests {
                     ring(a.x, b.x) <= 2 && ring(a.z, b.z) <= 2
                 }
             };
-            let places: Vec<Pos> = (0..players).map(|i| crowd.pos(i)).collect();
+            let places: Vec<Pos> = (0..players).map(|i| walkers.pos(i)).collect();
             let others = |a: &Pos| places.iter().filter(|b| in_range(*a, **b)).count() - 1;
             let mean = places.iter().map(others).sum::<usize>() as f64 / players as f64;
             assert!((mean - 60.0).abs() < 3.0, "{visibility:?}: {mean}");

@@ -3,8 +3,8 @@
 
 pub mod balance;
 pub mod cluster;
+mod command_walkers;
 pub mod counting;
-mod crowd;
 mod density;
 pub mod interest;
 mod ledger;
@@ -14,7 +14,7 @@ mod npcs;
 pub mod recovery;
 pub(crate) mod regions;
 pub mod scene;
-mod squad;
+mod straight_walkers;
 pub mod takeover;
 pub mod views;
 mod watching;

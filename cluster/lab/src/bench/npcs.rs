@@ -3,8 +3,8 @@
 use purview::scene::messages::Spawn;
 use purview::scene::{EntityId, Kind, Pos, Tick};
 
-use super::crowd::Crowd;
 use super::regions::spawn;
+use super::straight_walkers::StraightWalkers;
 
 /// The kind `npc` of a scene that names no kinds.
 pub const NPC: Kind = Kind(1);
@@ -15,7 +15,7 @@ pub const MONSTER: Kind = Kind(2);
 /// NPCs on the square of the players. The first ones stand.
 #[derive(Debug)]
 pub struct Npcs {
-    crowd: Crowd,
+    walkers: StraightWalkers,
     standing: Vec<Pos>,
     all: usize,
     monsters: usize,
@@ -30,14 +30,14 @@ impl Npcs {
         (side_cm, step_cm): (f64, f64),
         seed: u64,
     ) -> Npcs {
-        let crowd = Crowd::new(n, side_cm, step_cm, seed ^ 0x6e70_6373);
+        let walkers = StraightWalkers::new(n, side_cm, step_cm, seed ^ 0x6e70_6373);
         let stand = ((n as f64 * standing).round() as usize).min(n);
-        let standing = (0..stand).map(|i| crowd.pos(i)).collect();
-        Npcs { crowd, standing, all: n, monsters }
+        let standing = (0..stand).map(|i| walkers.pos(i)).collect();
+        Npcs { walkers, standing, all: n, monsters }
     }
 
     fn pos(&self, i: usize) -> Pos {
-        self.standing.get(i).copied().unwrap_or_else(|| self.crowd.pos(i))
+        self.standing.get(i).copied().unwrap_or_else(|| self.walkers.pos(i))
     }
 
     /// The entities as they begin; their ids follow those of so many players.
@@ -50,12 +50,12 @@ impl Npcs {
 
     pub fn step(&mut self) {
         if self.standing.len() < self.all {
-            self.crowd.step();
+            self.walkers.step();
         }
     }
 
     pub fn moves(&self, players: usize) -> impl Iterator<Item = (EntityId, Pos)> {
-        (self.standing.len()..self.all).map(move |i| (id(i, players), self.crowd.pos(i)))
+        (self.standing.len()..self.all).map(move |i| (id(i, players), self.walkers.pos(i)))
     }
 
     /// The position of an NPC, and the tick since when viewers must know it.

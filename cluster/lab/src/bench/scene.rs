@@ -18,12 +18,12 @@ use purview::wire::EncodedBatch;
 use purview_server::workers::TickThreads;
 use serde::Serialize;
 
-use super::crowd::Crowd;
+use super::command_walkers::CommandWalkers;
 use super::density::side_of;
 use super::ledger::Ledger;
 use super::npcs::Npcs;
 use super::regions::{commanded, scene as scene_of, spawn};
-use super::squad::Squad;
+use super::straight_walkers::StraightWalkers;
 use super::watching::{Added, count_events, let_monsters_watch};
 use super::{Shown, cpu_us_of_process as cpu_us};
 use crate::args::positive;
@@ -161,16 +161,16 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
 
 /// How the players walk.
 enum Walk {
-    Positions(Crowd),
-    Vector(Squad),
+    Positions(StraightWalkers),
+    Vector(CommandWalkers),
 }
 
 impl Walk {
     /// The position of walker `i`, and the tick since when its viewers must know it.
     fn truth(&self, i: usize, now: Tick) -> (Pos, Tick) {
         match self {
-            Walk::Positions(crowd) => (crowd.pos(i), now),
-            Walk::Vector(squad) => (squad.pos(i), squad.turned(i)),
+            Walk::Positions(walkers) => (walkers.pos(i), now),
+            Walk::Vector(walkers) => (walkers.pos(i), walkers.turned(i)),
         }
     }
 
@@ -224,13 +224,18 @@ impl Run {
             region,
             watched,
             walk: match args.moves.as_str() {
-                "vector" => Walk::Vector(Squad::new(
+                "vector" => Walk::Vector(CommandWalkers::new(
                     args.players,
                     side,
                     (args.speed * 100.0) as u32,
                     args.seed,
                 )),
-                _ => Walk::Positions(Crowd::new(args.players, side, args.speed * 10.0, args.seed)),
+                _ => Walk::Positions(StraightWalkers::new(
+                    args.players,
+                    side,
+                    args.speed * 10.0,
+                    args.seed,
+                )),
             },
             npcs,
             players: args.players,
@@ -286,12 +291,12 @@ impl Run {
     fn step(&mut self) {
         let said = &mut self.said;
         match &mut self.walk {
-            Walk::Positions(crowd) => {
-                crowd.step();
-                said.extend((0..self.players).map(|i| (i, Order::Move(crowd.pos(i)))));
+            Walk::Positions(walkers) => {
+                walkers.step();
+                said.extend((0..self.players).map(|i| (i, Order::Move(walkers.pos(i)))));
             }
-            Walk::Vector(squad) => {
-                squad.step(self.tick.next(), |i, command| said.push((i, Order::Walk(command))));
+            Walk::Vector(walkers) => {
+                walkers.step(self.tick.next(), |i, command| said.push((i, Order::Walk(command))));
             }
         }
         self.npcs.step();

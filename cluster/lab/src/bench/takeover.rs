@@ -16,7 +16,7 @@ use purview::scene::Pos;
 use purview::scene::properties::PropertyId;
 use purview_client::{Client, Event, Receiver, Sender, View, join_at};
 use purview_server::gateway::Tokens;
-use purview_server::process::Reach;
+use purview_server::process::ServerReach;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
@@ -116,7 +116,7 @@ fn row(what: &'static str, mut times: Vec<u64>) -> TakeoverRow {
     TakeoverRow { what, faults: times.len(), median_ms, max_ms }
 }
 
-fn start_worker(program: &Path, reach: &Reach) -> anyhow::Result<Spawned> {
+fn start_worker(program: &Path, reach: &ServerReach) -> anyhow::Result<Spawned> {
     let address = reach.logic.context("workers cannot connect")?.to_string();
     let mut command = Command::new(program);
     let (worker, line) = Spawned::with_line(command.args(["bench", "counting-worker", &address]))?;
@@ -134,7 +134,7 @@ struct Player {
 }
 
 impl Player {
-    async fn join(reach: &Reach, region: u32) -> anyhow::Result<Player> {
+    async fn join(reach: &ServerReach, region: u32) -> anyhow::Result<Player> {
         let token = Tokens::dev().mint(&format!("p{region}"), Some(Duration::from_secs(86_400)))?;
         let url = reach.url().context("clients cannot connect")?;
         let mut client = Client::connect(&url, &token).await?;
@@ -171,7 +171,7 @@ impl Player {
 }
 
 struct Trial<'a> {
-    reach: &'a Reach,
+    reach: &'a ServerReach,
     program: &'a Path,
     workers: Vec<Spawned>,
     players: Vec<Player>,
@@ -179,7 +179,7 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    async fn begin(reach: &'a Reach, program: &'a Path) -> anyhow::Result<Trial<'a>> {
+    async fn begin(reach: &'a ServerReach, program: &'a Path) -> anyhow::Result<Trial<'a>> {
         let workers = (0..WORKERS).map(|_| start_worker(program, reach));
         let workers = workers.collect::<anyhow::Result<_>>()?;
         let mut players = Vec::new();

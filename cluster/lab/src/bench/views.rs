@@ -14,7 +14,7 @@ use purview::scene::{
 };
 use serde::Serialize;
 
-use super::interest::crowd::Crowd;
+use super::interest::waypoint_walkers::WaypointWalkers;
 use super::regions::{LAND_CM, Regions, Sessions, scene, spawn};
 use super::{Shown, cpu_us};
 use crate::args::positive;
@@ -148,7 +148,7 @@ impl Sessions for Vec<RegionId> {
 }
 
 struct Walk {
-    crowd: Crowd,
+    walkers: WaypointWalkers,
     places: Vec<Pos>,
     regions: Regions<Vec<RegionId>>,
     seq: Seq,
@@ -174,8 +174,8 @@ impl Walk {
             spawn_z_cm: 0,
             ..SceneSpec::default()
         };
-        let crowd = Crowd::gathered(players, rules.sigma_m * 100.0, map_cm);
-        let (scene, places) = (scene(spec)?, crowd.places());
+        let walkers = WaypointWalkers::gathered(players, rules.sigma_m * 100.0, map_cm);
+        let (scene, places) = (scene(spec)?, walkers.places());
         let at = |pos: &Pos| scene.map.at(Plane(0), *pos).map(|region| region.id);
         let live_in = places.iter().map(at).collect::<Option<Vec<_>>>();
         let live_in = live_in.context("a player is outside of the map")?;
@@ -185,13 +185,13 @@ impl Walk {
             regions.send(region, Input::Enter(Box::new(spawn)));
         }
         regions.step();
-        Ok(Walk { crowd, places, regions, seq: Seq(0) })
+        Ok(Walk { walkers, places, regions, seq: Seq(0) })
     }
 
     /// All players walk for a tick. Gives the CPU time of the regions, microseconds.
     fn step(&mut self) -> f64 {
-        self.crowd.step();
-        self.places = self.crowd.places();
+        self.walkers.step();
+        self.places = self.walkers.places();
         let from = cpu_us();
         self.seq = self.seq.next();
         for (number, pos) in (1..).zip(&self.places) {

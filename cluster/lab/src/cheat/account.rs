@@ -9,7 +9,7 @@ use purview::wire::Frame;
 use purview::wire::client::Joined;
 
 use super::field::Heading;
-use super::session::{Mind, Moment, Say};
+use super::session::{Mind, Moment, TrialInput};
 
 /// How many move commands a cheater remembers, to send them again.
 const REMEMBERED: usize = 16;
@@ -86,7 +86,7 @@ impl Account {
     }
 
     /// Sends a move command for a trajectory that begins now.
-    pub fn order(&mut self, go: Go) -> Say {
+    pub fn order(&mut self, go: Go) -> TrialInput {
         self.said = self.clock;
         if let Go::Walk(motion) = go {
             (self.motion, self.since) = (motion, self.clock);
@@ -95,18 +95,18 @@ impl Account {
             MoveCommand { correction: self.correction, at: ClientMs(self.clock as u64), go };
         self.commands.push_front(order);
         self.commands.truncate(REMEMBERED);
-        Say::Command(order)
+        TrialInput::Command(order)
     }
 
     /// Walks on from `ahead_cm` before its position.
-    pub fn forth(&mut self, ahead_cm: i32, speed_cm_s: f64) -> Say {
+    pub fn forth(&mut self, ahead_cm: i32, speed_cm_s: f64) -> TrialInput {
         let start = self.ahead(ahead_cm);
         let vx_mm_s = (speed_cm_s * 10.0) as i32 * self.heading.sign();
         self.order(Go::Walk(Vector { vx_mm_s, ..Vector::stand(start) }.into()))
     }
 
     /// Walks on by so many steps, at most as many as a path may have.
-    pub fn forth_by(&mut self, steps: usize, speed_cm_s: u32) -> Say {
+    pub fn forth_by(&mut self, steps: usize, speed_cm_s: u32) -> TrialInput {
         let steps: Steps = self.heading.step().repeat(steps).parse().unwrap_or_default();
         let path = Path::new(self.here(), steps, speed_cm_s, self.tile_cm);
         self.order(Go::Walk(path.into()))
@@ -119,9 +119,9 @@ impl Account {
     }
 
     /// The move command that was sent `ago` commands before the last one, with the number of the last correction.
-    pub fn command_again(&self, ago: usize) -> Option<Say> {
+    pub fn command_again(&self, ago: usize) -> Option<TrialInput> {
         let command = self.commands.get(ago)?;
-        Some(Say::Command(MoveCommand { correction: self.correction, ..*command }))
+        Some(TrialInput::Command(MoveCommand { correction: self.correction, ..*command }))
     }
 
     fn corrected(&mut self, number: u32, motion: Move) {
@@ -131,7 +131,7 @@ impl Account {
 }
 
 /// What a cheater does in a frame of its game: its clock goes on, and it may say things.
-pub type Trick = Arc<dyn Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync>;
+pub type Trick = Arc<dyn Fn(&mut Account, &Moment) -> Vec<TrialInput> + Send + Sync>;
 
 /// A client with a trick, which has no library's honesty.
 pub struct Cheater {
@@ -157,7 +157,7 @@ impl Mind for Cheater {
         }
     }
 
-    fn say(&mut self, now: &Moment, _: Seq) -> Vec<Say> {
+    fn say(&mut self, now: &Moment, _: Seq) -> Vec<TrialInput> {
         (self.trick)(&mut self.account, now)
     }
 

@@ -8,7 +8,7 @@ use purview::scene::{Pos, Seq};
 use purview::wire::Frame;
 use purview_client::Walker;
 
-use super::session::{Mind, Moment, Say};
+use super::session::{Mind, Moment, TrialInput};
 use crate::rng::Rng;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,12 +101,12 @@ impl Mind for Honest {
         self.walker.frame(now.client, frame);
     }
 
-    fn say(&mut self, now: &Moment, seq: Seq) -> Vec<Say> {
+    fn say(&mut self, now: &Moment, seq: Seq) -> Vec<TrialInput> {
         self.wish(now);
         let mut said = Vec::new();
         let mut next = seq;
         while let Some(order) = self.walker.poll(now.client, next) {
-            said.push(Say::Command(order));
+            said.push(TrialInput::Command(order));
             next = next.next();
         }
         said

@@ -41,7 +41,7 @@ pub struct Moment {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Say {
+pub enum TrialInput {
     /// A move command, with the next number.
     Command(MoveCommand),
     /// A position, as if positions were trusted, with the next number.
@@ -56,7 +56,7 @@ pub trait Mind: Send {
     fn receive(&mut self, now: &Moment, frame: &Frame);
 
     /// The inputs to send now; the next one has number `seq`.
-    fn say(&mut self, now: &Moment, seq: Seq) -> Vec<Say>;
+    fn say(&mut self, now: &Moment, seq: Seq) -> Vec<TrialInput>;
 
     /// The position by the client's own account. The client sends it where positions are trusted.
     fn here(&self, now: &Moment) -> Pos;
@@ -350,20 +350,20 @@ impl<'a> Player<'a> {
         for say in self.mind.say(now, seat.sender.next_seq()) {
             match say {
                 // Where positions are trusted the client sends its position, not a move command.
-                Say::Command(_) if trusted => continue,
-                Say::Command(order) => {
+                TrialInput::Command(_) if trusted => continue,
+                TrialInput::Command(order) => {
                     let seq = seat.sender.send_walk(&order).await?;
                     seat.remember(Walk::of(seq, &order).into());
                 }
-                Say::Position(pos) => {
+                TrialInput::Position(pos) => {
                     self.place(pos, seat).await?;
                     continue;
                 }
-                Say::Teleport(pos) => {
+                TrialInput::Teleport(pos) => {
                     let seq = seat.sender.next_seq();
                     seat.sender.send(Teleport { seq, scene: None, plane: None, pos }).await?;
                 }
-                Say::Again(ago) => match seat.sent.get(ago).cloned() {
+                TrialInput::Again(ago) => match seat.sent.get(ago).cloned() {
                     Some(message) => seat.sender.send(message).await?,
                     None => continue,
                 },

@@ -8,7 +8,7 @@ use purview::scene::movement::{Go, Move};
 use serde::Serialize;
 
 use super::account::{Account, Trick};
-use super::session::{Moment, Say};
+use super::session::{Moment, TrialInput};
 use super::sessions::{Change, Hop};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ValueEnum)]
@@ -70,7 +70,7 @@ pub fn sessions(top: f64) -> Vec<Cheat> {
                 a.clock += claim_ms;
                 said.push(a.order(Go::On));
                 if change == Change::Teleport {
-                    said.extend([(); 2].map(|()| Say::Teleport(a.ahead(5_000))));
+                    said.extend([(); 2].map(|()| TrialInput::Teleport(a.ahead(5_000))));
                 }
                 said
             });
@@ -85,7 +85,7 @@ fn add(
     all: &mut Vec<Cheat>,
     class: Class,
     name: impl Into<String>,
-    trick: impl Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync + 'static,
+    trick: impl Fn(&mut Account, &Moment) -> Vec<TrialInput> + Send + Sync + 'static,
 ) {
     // Only cheats of the class clock state another one.
     let honest = class != Class::Clock;
@@ -104,7 +104,7 @@ fn cm(speed_cm_s: f64, s: f64) -> i32 {
 }
 
 /// Starts with all clients, sends a move command every half second of its clock, and starts again after a correction.
-fn walk_on(a: &mut Account, now: &Moment, speed_cm_s: f64) -> Vec<Say> {
+fn walk_on(a: &mut Account, now: &Moment, speed_cm_s: f64) -> Vec<TrialInput> {
     if now.ms < 0 {
         return Vec::new();
     }
@@ -131,14 +131,14 @@ fn teleports(top: f64, all: &mut Vec<Cheat>) {
     add(all, Class::Teleport, "places instead of moves", move |a, now| {
         let mut said = walk_on(a, now, top);
         if a.each(now, 1_000).is_some_and(|n| n >= 0) {
-            said.push(Say::Position(a.ahead(1_000)));
+            said.push(TrialInput::Position(a.ahead(1_000)));
         }
         said
     });
     add(all, Class::Teleport, "teleports", move |a, now| {
         let mut said = walk_on(a, now, top);
         if a.each(now, 1_000).is_some_and(|n| n >= 0) {
-            said.push(Say::Teleport(a.ahead(5_000)));
+            said.push(TrialInput::Teleport(a.ahead(5_000)));
         }
         said
     });
@@ -252,7 +252,7 @@ fn clocks_that_step(top: f64, all: &mut Vec<Cheat>) {
 }
 
 /// Sends nothing for so long, and then claims to have walked all the time.
-fn silent(a: &mut Account, now: &Moment, silent_ms: i64, top: f64) -> Vec<Say> {
+fn silent(a: &mut Account, now: &Moment, silent_ms: i64, top: f64) -> Vec<TrialInput> {
     a.pass(now, 1.0);
     if a.each(now, silent_ms).is_none_or(|n| n < 0) {
         return Vec::new();
@@ -287,12 +287,14 @@ fn floods(top: f64, all: &mut Vec<Cheat>) {
 fn replays(top: f64, all: &mut Vec<Cheat>) {
     add(all, Class::Replay, "each number three times", move |a, now| {
         let said = walk_on(a, now, top);
-        said.into_iter().flat_map(|command| [command, Say::Again(0), Say::Again(0)]).collect()
+        said.into_iter()
+            .flat_map(|command| [command, TrialInput::Again(0), TrialInput::Again(0)])
+            .collect()
     });
     add(all, Class::Replay, "numbers of long ago", move |a, now| {
         let mut said = walk_on(a, now, top);
         if !said.is_empty() {
-            said.extend([2, 4, 8].map(Say::Again));
+            said.extend([2, 4, 8].map(TrialInput::Again));
         }
         said
     });

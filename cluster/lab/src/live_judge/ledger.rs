@@ -26,7 +26,7 @@ const AWAY: u64 = 50;
 const RESTORES: u64 = 50;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Residence {
     Here(RegionId),
     /// On its way since this tick.
     Away(u64),
@@ -35,7 +35,7 @@ enum Place {
 /// The gold of all scenes of the game.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    held: BTreeMap<u64, (Holding, Place)>,
+    held: BTreeMap<u64, (Holding, Residence)>,
     /// Drops whose gold a player has.
     had: BTreeSet<u64>,
     /// Gold that players took along, less what they have brought.
@@ -92,9 +92,9 @@ impl Ledger {
         here: Vec<(u64, Holding)>,
     ) -> Option<Fault> {
         self.tick = self.tick.max(tick);
-        for (_, place) in self.held.values_mut() {
-            if *place == Place::Here(region) {
-                *place = Place::Away(tick);
+        for (_, residence) in self.held.values_mut() {
+            if *residence == Residence::Here(region) {
+                *residence = Residence::Away(tick);
             }
         }
         for (id, what) in here {
@@ -102,7 +102,7 @@ impl Ledger {
                 what.taken.iter().map(|taken| taken.0).filter(|drop| self.held.contains_key(drop));
             self.had.extend(drops);
             let (is_player, gold) = (what.kind == PLAYER, what.gold);
-            let before = self.held.insert(id, (what, Place::Here(region)));
+            let before = self.held.insert(id, (what, Residence::Here(region)));
             if before.is_none() && is_player {
                 self.left -= gold;
             }
@@ -112,11 +112,11 @@ impl Ledger {
 
     /// The gold that there is, and the gold that there must be.
     fn balance(&self) -> (i64, i64) {
-        let is_there = |place: &Place| match place {
-            Place::Here(_) => true,
-            Place::Away(since) => since + AWAY > self.tick,
+        let is_there = |residence: &Residence| match residence {
+            Residence::Here(_) => true,
+            Residence::Away(since) => since + AWAY > self.tick,
         };
-        let there = self.held.iter().filter(|(_, (_, place))| is_there(place));
+        let there = self.held.iter().filter(|(_, (_, residence))| is_there(residence));
         let (mut gold, mut minted) = (0, 0);
         for (id, (what, _)) in there {
             match what.kind {

@@ -90,13 +90,13 @@ pub async fn bots(
     let (map, trust) = (options.map.clone(), options.trust.clone());
     let server = Server { url: url.into(), token: token.into(), trust, map };
     let oracle = Options { late_ticks: options.late_ticks, ..Options::default() };
-    let (crowd, judge) = gather(server, oracle)?;
-    let until = crowd.start() + options.length;
+    let (run, judge) = gather(server, oracle)?;
+    let until = run.start() + options.length;
     let doors = Arc::new(Semaphore::new(JOINING_MAX));
     let play = async {
         let mut tasks = JoinSet::new();
         for client in (0..options.count).map(|n| options.first.saturating_add(n)) {
-            let (crowd, options, script) = (crowd.clone(), options.clone(), Arc::clone(&script));
+            let (run, options, script) = (run.clone(), options.clone(), Arc::clone(&script));
             // The permit is returned when the bot has joined.
             let Ok(door) = doors.clone().acquire_owned().await else { break };
             tasks.spawn(async move {
@@ -113,16 +113,16 @@ pub async fn bots(
                     drop(door);
                     Ok(Bot::new(client, group, &options, joined, until))
                 };
-                crowd.play(client, join, enter).await;
+                run.play(client, join, enter).await;
             });
         }
         tasks.join_all().await;
     };
     tokio::select! {
         () = play => {}
-        () = crowd.show_progress(progress, options.count.into()) => {}
+        () = run.show_progress(progress, options.count.into()) => {}
     }
-    Ok(crowd.report(judge).await)
+    Ok(run.report(judge).await)
 }
 
 /// One bot: an order for each step, and an action now and then.

@@ -95,7 +95,7 @@ pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
 
 /// A run of clients. A clone is the same run.
 #[derive(Debug, Clone)]
-pub struct Crowd {
+pub struct ClientRun {
     shared: Arc<Shared>,
     feed: mpsc::Sender<Event>,
 }
@@ -130,8 +130,8 @@ pub struct Judge {
     thread: std::thread::JoinHandle<Findings>,
 }
 
-/// Starts a run: the crowd, to which clients are added, and the judge, which ends it.
-pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge)> {
+/// Starts a run, to which clients are added, and the judge, which ends it.
+pub fn gather(server: Server, options: Options) -> std::io::Result<(ClientRun, Judge)> {
     let (feed, mut events) = mpsc::channel(FEED_MAX);
     let thread = std::thread::Builder::new().name("oracle".into()).spawn(move || {
         let mut oracle = Oracle::new(options);
@@ -146,10 +146,10 @@ pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge
         cpu: Cpu::of("self"),
         counts: Mutex::new(Counts { tick_ms: 100, alive_every_ms: 1_000, ..Counts::default() }),
     };
-    Ok((Crowd { shared: Arc::new(shared), feed }, Judge { thread }))
+    Ok((ClientRun { shared: Arc::new(shared), feed }, Judge { thread }))
 }
 
-impl Crowd {
+impl ClientRun {
     pub fn start(&self) -> Instant {
         self.shared.start
     }
@@ -188,7 +188,7 @@ impl Crowd {
         self.shared.counts().online += 1;
         let (ack, sent) = (Seq(0), Seq(0));
         let mut session = Session {
-            crowd: self,
+            run: self,
             client,
             player,
             ack,
@@ -236,7 +236,7 @@ impl Crowd {
     /// Ends the run: waits for the judge and makes the report. Every `play` must have returned and every clone must
     /// be dropped, or this waits for them.
     pub async fn report(self, judge: Judge) -> Report {
-        let Crowd { shared, feed } = self;
+        let ClientRun { shared, feed } = self;
         drop(feed);
         let findings = tokio::task::spawn_blocking(move || judge.thread.join()).await;
         let Ok(Ok(findings)) = findings else {
@@ -307,7 +307,7 @@ impl Shared {
 }
 
 struct Session<'a> {
-    crowd: &'a Crowd,
+    run: &'a ClientRun,
     client: ClientId,
     player: Player,
     ack: Seq,
@@ -323,7 +323,7 @@ impl Session<'_> {
         &mut self,
         orders: impl Iterator<Item = (Instant, Order)>,
     ) -> Result<(), ClientError> {
-        let alive_every = Duration::from_millis(self.crowd.shared.counts().alive_every_ms);
+        let alive_every = Duration::from_millis(self.run.shared.counts().alive_every_ms);
         for (at, order) in orders {
             loop {
                 let wake = at.min(self.received_from + alive_every);
@@ -391,7 +391,7 @@ impl Session<'_> {
         let now = self.clock.now();
         while let Some(command) = walker.poll(now, self.player.next_seq()) {
             let (client, seq, what) = (self.client, self.player.next_seq(), Sent::Other);
-            self.crowd.tell(Event::Sent { client, seq, what }).await;
+            self.run.tell(Event::Sent { client, seq, what }).await;
             self.received_from = Instant::now();
             self.sent = self.player.send_walk(&command).await?;
         }
@@ -419,7 +419,7 @@ impl Session<'_> {
             Order::Set(..) => Sent::Other,
         };
         // Before it is sent: the oracle must know of an input before any other client is told of it.
-        self.crowd.tell(Event::Sent { client, seq, what }).await;
+        self.run.tell(Event::Sent { client, seq, what }).await;
         self.received_from = Instant::now();
         self.sent = match order {
             Order::Move(pos) => self.player.send_move(pos).await?,
@@ -435,7 +435,7 @@ impl Session<'_> {
     async fn receive(&mut self, told: Told) -> Result<bool, ClientError> {
         let client = self.client;
         if let Told::Resumed(_) = told {
-            self.crowd.has_resumed();
+            self.run.has_resumed();
         }
         let event = match told {
             Told::Frame(frame) => {
@@ -461,14 +461,14 @@ impl Session<'_> {
                 None => return Err(ClientError::Refused(refused)),
             },
             Told::Left(left) => {
-                self.crowd.tell(Event::Left(client, left.tick)).await;
+                self.run.tell(Event::Left(client, left.tick)).await;
                 return Ok(true);
             }
             Told::Unconfirmed(told) => Event::Unconfirmed(client, told.first, told.last),
             Told::Pong(_) | Told::Lines(_) => return Ok(false),
             Told::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
         };
-        self.crowd.tell(event).await;
+        self.run.tell(event).await;
         Ok(false)
     }
 }

@@ -11,7 +11,7 @@ use purview_client::Trust;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::clients::{Crowd, Order, Progress, Server, gather, must_trust};
+use super::clients::{ClientRun, Order, Progress, Server, gather, must_trust};
 use super::report::Report;
 use super::trace::{Agent, Trace};
 use crate::args::positive;
@@ -46,31 +46,31 @@ pub async fn replay(
 ) -> std::io::Result<Report> {
     let (url, token, trust) = (url.into(), token.into(), options.trust.clone());
     let server = Server { url, token, trust, map: None };
-    let (crowd, judge) = gather(server, Options::default())?;
+    let (run, judge) = gather(server, Options::default())?;
     let count = options.agents.unwrap_or(usize::MAX).min(trace.agents.len());
     let play = async {
         let mut tasks = JoinSet::new();
         for i in 0..count {
             let agent = &trace.agents[i];
-            sleep_until(due(&crowd, agent.samples[0].t_s, options.speed)).await;
-            let (crowd, trace, options) = (crowd.clone(), trace.clone(), options.clone());
-            tasks.spawn(async move { walk(&crowd, &trace, i, &options).await });
+            sleep_until(due(&run, agent.samples[0].t_s, options.speed)).await;
+            let (run, trace, options) = (run.clone(), trace.clone(), options.clone());
+            tasks.spawn(async move { walk(&run, &trace, i, &options).await });
             while tasks.try_join_next().is_some() {}
         }
         tasks.join_all().await;
     };
     tokio::select! {
         () = play => {}
-        () = crowd.show_progress(progress, count as u64) => {}
+        () = run.show_progress(progress, count as u64) => {}
     }
-    Ok(crowd.report(judge).await)
+    Ok(run.report(judge).await)
 }
 
-fn due(crowd: &Crowd, t_s: f64, speed: f64) -> Instant {
-    crowd.start() + Duration::from_secs_f64(t_s / speed)
+fn due(run: &ClientRun, t_s: f64, speed: f64) -> Instant {
+    run.start() + Duration::from_secs_f64(t_s / speed)
 }
 
-async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
+async fn walk(run: &ClientRun, trace: &Trace, i: usize, options: &ReplayOptions) {
     let agent = &trace.agents[i];
     let (first, scale) = (&agent.samples[0], options.scale);
     let join = Join {
@@ -88,9 +88,9 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
             Some(plane) if now.plane != before.plane => Order::Teleport(Some(plane), pos),
             _ => Order::Move(pos),
         };
-        (due(crowd, now.t_s, options.speed), order)
+        (due(run, now.t_s, options.speed), order)
     });
-    crowd.play(i as u32, join, |joined| must_trust(joined).map(|()| orders)).await;
+    run.play(i as u32, join, |joined| must_trust(joined).map(|()| orders)).await;
 }
 
 /// The appearance of an agent: its kind, if that is short enough.

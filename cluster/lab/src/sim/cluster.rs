@@ -26,7 +26,7 @@ use super::journal::{Journal, What};
 use super::judge::{Invariant, Judge, LINGER_MS, Scope};
 use super::network::{Delays, Host, Net};
 use super::portals;
-use super::process::{self, Process, Reach, SimContext};
+use super::process::{self, Process, ProcessHandle, SimContext};
 use super::sights;
 use super::store::Memory;
 use super::walls;
@@ -181,7 +181,7 @@ impl Cluster {
     }
 
     fn scenes(&self) -> Vec<Arc<Scene>> {
-        self.first_up().map(|reach| reach.orders.scenes()).unwrap_or_default()
+        self.first_up().map(|handle| handle.orders.scenes()).unwrap_or_default()
     }
 
     pub fn regions(&self) -> Vec<RegionId> {
@@ -193,7 +193,7 @@ impl Cluster {
 
     /// Whether all regions are where they were ordered to be, as far as the first running process knows.
     fn orders_are_done(&self) -> Result<(), String> {
-        let outstanding = self.first_up().map(|reach| reach.orders.outstanding());
+        let outstanding = self.first_up().map(|handle| handle.orders.outstanding());
         match outstanding.unwrap_or_default().as_slice() {
             [] => Ok(()),
             regions => Err(format!("regions {regions:?} are not where they were ordered to be")),
@@ -201,7 +201,7 @@ impl Cluster {
     }
 
     fn clocks_agree(&self) -> Result<(), String> {
-        let time = |host| Some((host, self.reach(host)?.clock.now()));
+        let time = |host| Some((host, self.handle(host)?.clock.now()));
         let times: Vec<(Host, Duration)> = self.hosts().into_iter().filter_map(time).collect();
         let all = || times.iter().map(|(_, time)| *time);
         let apart = all().max().unwrap_or_default().saturating_sub(all().min().unwrap_or_default());
@@ -211,10 +211,10 @@ impl Cluster {
         }
     }
 
-    fn first_up(&self) -> Option<Reach> {
+    fn first_up(&self) -> Option<ProcessHandle> {
         let processes = self.processes.borrow();
         let up = processes.values().filter(|process| !process.is_over());
-        up.filter_map(|process| process.reach.borrow().clone()).next()
+        up.filter_map(|process| process.handle.borrow().clone()).next()
     }
 
     pub fn size(&self) -> (i32, i32) {
@@ -278,18 +278,19 @@ impl Cluster {
         self.revive();
     }
 
-    fn reach(&self, host: Host) -> Option<Reach> {
-        self.processes.borrow().get(&host)?.reach.borrow().clone()
+    fn handle(&self, host: Host) -> Option<ProcessHandle> {
+        self.processes.borrow().get(&host)?.handle.borrow().clone()
     }
 
     pub fn is_whole(&self) -> bool {
-        let whole = |reach: Option<Reach>| reach.is_some_and(|r| r.status.borrow().is_whole());
-        self.hosts().into_iter().all(|host| whole(self.reach(host)))
+        let whole =
+            |handle: Option<ProcessHandle>| handle.is_some_and(|r| r.status.borrow().is_whole());
+        self.hosts().into_iter().all(|host| whole(self.handle(host)))
     }
 
     /// The processes that do not know where every region is.
     fn who_is_not_whole(&self) -> String {
-        let status = |host| Some((host, self.reach(host)?.status.borrow().clone()));
+        let status = |host| Some((host, self.handle(host)?.status.borrow().clone()));
         let all = self.hosts().into_iter().filter_map(status);
         let not: Vec<_> = all.filter(|(_, status)| !status.is_whole()).collect();
         format!("some processes do not know every region: {not:?}")
@@ -300,8 +301,8 @@ impl Cluster {
         &self,
         order: impl Fn(purview_server::node::orders::Orders) -> F,
     ) {
-        let Some(reach) = self.first_up() else { return };
-        if let Err(error) = order(reach.orders).await {
+        let Some(handle) = self.first_up() else { return };
+        if let Err(error) = order(handle.orders).await {
             self.ground.journal.note(What::Fault(format!("an order failed: {error}")));
         }
     }
@@ -314,7 +315,7 @@ impl Cluster {
     /// The regions of a node with their epochs, as far as the first running process knows.
     pub fn owned_by(&self, node: Host) -> Vec<(RegionKey, Epoch)> {
         let name = self.name_of(node);
-        self.first_up().map(|reach| reach.orders.owned_by(&name)).unwrap_or_default()
+        self.first_up().map(|handle| handle.orders.owned_by(&name)).unwrap_or_default()
     }
 
     pub async fn order_move(&self, region: RegionId, to: Host) {
@@ -328,7 +329,7 @@ impl Cluster {
     }
 
     pub async fn order_map(&self, rng: &mut Rng) {
-        let (Some(reach), mut scenes) = (self.first_up(), self.scenes()) else { return };
+        let (Some(handle), mut scenes) = (self.first_up(), self.scenes()) else { return };
         // If there is only one scene, nothing is drawn.
         let one = if scenes.len() > 1 { rng.unit() * scenes.len() as f64 } else { 0.0 };
         if scenes.is_empty() {
@@ -349,7 +350,7 @@ impl Cluster {
             },
         };
         self.ground.journal.note(What::Fault(format!("{order:?}")));
-        if let Err(error) = reach.orders.change_map(&order).await {
+        if let Err(error) = handle.orders.change_map(&order).await {
             self.ground.journal.note(What::Fault(format!("the layout does not change: {error}")));
         }
     }
@@ -357,7 +358,7 @@ impl Cluster {
     /// Orders that checkpoints which could not be read are read again, as an operator does after
     /// repairing the store.
     pub async fn restore_what_is_down(&self) {
-        let down = self.first_up().map(|reach| reach.orders.down()).unwrap_or_default();
+        let down = self.first_up().map(|handle| handle.orders.down()).unwrap_or_default();
         for region in down {
             self.ground.journal.note(What::Fault(format!("order: region {region} is restored")));
             self.order(|orders| async move { orders.decide(region, RegionOrder::Restore).await })
@@ -379,8 +380,8 @@ impl Cluster {
     pub fn check_bounds(&self) {
         let processes = self.processes.borrow();
         for (host, process) in processes.iter().filter(|(_, process)| !process.is_over()) {
-            let Some(reach) = process.reach.borrow().clone() else { continue };
-            reach.links.each_channel(|peer, kind, _, _, bytes| {
+            let Some(handle) = process.handle.borrow().clone() else { continue };
+            handle.links.each_channel(|peer, kind, _, _, bytes| {
                 if let Err(text) = bounded(bytes) {
                     let text = format!("{text} from host {host} to process {peer} ({kind:?})");
                     self.ground.judge.violated(Invariant::Bounded, Vec::new(), text);

@@ -79,7 +79,7 @@ struct Authority {
 type Wrong = (Invariant, Vec<EntityId>, String);
 
 /// A process, and what the store has granted to others behind its back: one region and epoch, or everything.
-type Betrayal = ((Host, u64), Option<(RegionId, Epoch)>);
+type DoubleGrant = ((Host, u64), Option<(RegionId, Epoch)>);
 
 #[derive(Default)]
 struct Inner {
@@ -105,8 +105,8 @@ struct Inner {
     cut: Duration,
     checkpoints_lost: Option<Duration>,
     without_checkpoints: Vec<(Duration, Duration)>,
-    /// The betrayals, and until when the betrayed process may act all the same.
-    betrayed: BTreeMap<Betrayal, Duration>,
+    /// The double grants, and until when the first process may act all the same.
+    double_granted: BTreeMap<DoubleGrant, Duration>,
     frames: u64,
     inputs: u64,
     game: game::Game,
@@ -129,9 +129,14 @@ impl Inner {
     }
 
     /// Whether the store has granted a region and epoch of this process to others without telling the process.
-    fn is_betrayed(&self, now: Duration, process: (Host, u64), one: (RegionId, Epoch)) -> bool {
-        let is = |what| self.betrayed.get(&(process, what)).is_some_and(|until| now < *until);
-        !self.betrayed.is_empty() && (is(None) || is(Some(one)))
+    fn is_double_granted(
+        &self,
+        now: Duration,
+        process: (Host, u64),
+        one: (RegionId, Epoch),
+    ) -> bool {
+        let is = |what| self.double_granted.get(&(process, what)).is_some_and(|until| now < *until);
+        !self.double_granted.is_empty() && (is(None) || is(Some(one)))
     }
 }
 
@@ -256,8 +261,8 @@ impl Judge {
         let at = self.journal.now();
         self.note_positions(region);
         let before = self.inner().regions.get(&id).copied();
-        let deposed = before.is_some_and(|before| epoch < before.epoch);
-        if deposed && self.inner().is_betrayed(at, process, (id, epoch)) {
+        let superseded = before.is_some_and(|before| epoch < before.epoch);
+        if superseded && self.inner().is_double_granted(at, process, (id, epoch)) {
             return;
         }
         self.check(
@@ -372,10 +377,11 @@ impl Judge {
         let (id, process) = (now.player.id, now.process);
         let before = {
             let mut inner = self.inner();
-            // A betrayed process does not count where another process acts for the entity.
-            let betrayed = inner.is_betrayed(now.at, process, (now.region, now.region_epoch));
+            // A process counts no more where another one, to which the store granted it too, acts for the entity.
+            let double_granted =
+                inner.is_double_granted(now.at, process, (now.region, now.region_epoch));
             let others = |before: &Acting| before.process != process;
-            if betrayed && inner.acting.get(&id).is_some_and(others) {
+            if double_granted && inner.acting.get(&id).is_some_and(others) {
                 return;
             }
             inner.acting.insert(id, now)

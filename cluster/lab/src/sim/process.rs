@@ -135,7 +135,7 @@ impl Future for Gate {
 }
 
 #[derive(Clone)]
-pub struct Reach {
+pub struct ProcessHandle {
     pub orders: Orders,
     pub status: watch::Receiver<Status>,
     pub links: Links,
@@ -148,7 +148,7 @@ pub struct Process {
     pub life: u64,
     pub way: Arc<LeaseWay>,
     pub memory: Memory,
-    pub reach: watch::Receiver<Option<Reach>>,
+    pub handle: watch::Receiver<Option<ProcessHandle>>,
     control: Arc<Control>,
     eye: Arc<Eye>,
     ground: SimContext,
@@ -185,7 +185,7 @@ impl Process {
             logic: game(ground, (&eye, hub.as_ref()), seed),
             hub: hub.clone(),
         };
-        let (tell, reach) = watch::channel(None);
+        let (tell, handle) = watch::channel(None);
         let tasks = LocalSet::new();
         // Gateways let no workers in.
         if let Some(hub) = hub.filter(|_| roles.regions) {
@@ -218,7 +218,7 @@ impl Process {
                 net.silence(host, false);
             }
         });
-        Process { host, life, way, memory, reach, control, eye, ground: ground.clone() }
+        Process { host, life, way, memory, handle, control, eye, ground: ground.clone() }
     }
 
     pub fn is_over(&self) -> bool {
@@ -305,15 +305,15 @@ async fn live(
     node: ClusterProcess,
     listener: Option<TestListener>,
     mut clients: UnboundedReceiver<End>,
-    tell: watch::Sender<Option<Reach>>,
+    tell: watch::Sender<Option<ProcessHandle>>,
 ) -> &'static str {
-    let reach = Reach {
+    let handle = ProcessHandle {
         orders: node.orders().clone(),
         status: node.status(),
         links: node.links().clone(),
         clock: node.directory().clock().clone(),
     };
-    tell.send_replace(Some(reach));
+    tell.send_replace(Some(handle));
     if let Some(mut listener) = listener {
         spawn_local(async move {
             loop {

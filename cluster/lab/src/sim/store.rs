@@ -17,12 +17,12 @@ use purview_server::simulation::checkpoints::{
     check_claim, check_player, check_players, check_state, newest_of_each,
 };
 use purview_server::simulation::leases::{
-    FOLLOWER_QUEUE, Follower, Held, Listing, Store, StoreEvent, Swap, Swapped,
+    FOLLOWER_QUEUE, Follower, HeldLease, Listing, Store, StoreEvent, Swap, Swapped,
 };
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{
-    CheckpointError, Checkpoints, ClusterId, Kept, KeptLayout, LeaseError, PlayerClaim,
-    PlayerClaimed, PlayersSaved, RegionKey, Saved, SavedPlayer, Snapshot,
+    CheckpointError, Checkpoints, ClusterId, KeptLayout, LeaseError, PlayerClaim, PlayerClaimed,
+    PlayersSaved, RegionKey, Saved, SavedPlayer, SavedSnapshots, Snapshot,
 };
 
 use super::network::Delays;
@@ -75,8 +75,8 @@ impl LeaseWay {
 
     /// Lets the store break its promise: everything granted over this connection is over for all other processes. The
     /// holder learns that, like all other changes, once the connection is mended.
-    pub fn betray(&self) {
-        self.store.betray();
+    pub fn revoke_silently(&self) {
+        self.store.revoke_silently();
     }
 
     pub fn mend(&self) {
@@ -118,7 +118,7 @@ impl Store for LeaseWay {
         self.store.epochs_above()
     }
 
-    async fn lease(&self, ttl: Duration) -> Result<Held, LeaseError> {
+    async fn lease(&self, ttl: Duration) -> Result<HeldLease, LeaseError> {
         self.ask("grant a lease", self.store.lease(ttl)).await
     }
 
@@ -172,7 +172,7 @@ pub struct CheckpointFaults {
 #[derive(Default)]
 pub(super) struct Keeping {
     faults: CheckpointFaults,
-    pub(super) regions: BTreeMap<RegionKey, Kept>,
+    pub(super) regions: BTreeMap<RegionKey, SavedSnapshots>,
     /// The highest epoch whose owner has claimed each region.
     claimed: BTreeMap<RegionKey, Epoch>,
     pub(super) players: BTreeMap<String, SavedPlayer>,
@@ -233,13 +233,13 @@ impl Memory {
     }
 
     /// What a read returns, according to the faults.
-    fn worn(&self, kept: Kept) -> Kept {
+    fn worn(&self, kept: SavedSnapshots) -> SavedSnapshots {
         let faults = self.keeping().faults;
         if self.chance.one_in(faults.lost_one_in) {
-            return Kept::default();
+            return SavedSnapshots::default();
         }
         if self.chance.one_in(faults.old_one_in) {
-            return Kept { newest: kept.previous, previous: None };
+            return SavedSnapshots { newest: kept.previous, previous: None };
         }
         let mut kept = kept;
         if self.chance.one_in(faults.torn_one_in)
@@ -282,7 +282,11 @@ impl Checkpoints for Memory {
         .await
     }
 
-    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept, CheckpointError> {
+    async fn claim(
+        &self,
+        key: &RegionKey,
+        epoch: Epoch,
+    ) -> Result<SavedSnapshots, CheckpointError> {
         check_claim(key, epoch)?;
         let kept = |keeping: &mut Keeping| {
             let claimed = keeping.claimed.entry(key.clone()).or_default();
@@ -293,7 +297,7 @@ impl Checkpoints for Memory {
         Ok(self.worn(kept.unwrap_or_default()))
     }
 
-    async fn load(&self, key: &RegionKey) -> Result<Kept, CheckpointError> {
+    async fn load(&self, key: &RegionKey) -> Result<SavedSnapshots, CheckpointError> {
         let kept = |keeping: &mut Keeping| keeping.regions.get(key).cloned();
         let kept = self.ask("read a snapshot", kept).await?;
         Ok(self.worn(kept.unwrap_or_default()))

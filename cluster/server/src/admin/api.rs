@@ -239,7 +239,7 @@ fn no_entity((place, silent): (&str, &[String]), id: EntityId, list: &str) -> Ap
     }
 }
 
-async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer>, ApiError> {
+async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Explanation>, ApiError> {
     let args = known_args(args, &["a", "b"])?;
     let id = |name: &str| {
         let expected = "a whole number, the id of an entity, as in /api/why?a=17&b=42";

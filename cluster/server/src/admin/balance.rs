@@ -13,7 +13,7 @@ use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
-use super::orders::{Answer, answer, orders, read, refused};
+use super::orders::{OrderResult, answer, orders, read, refused};
 use super::shared::Shared;
 use crate::node::orders::Reserve;
 use crate::whole_numbers::{four, whole};
@@ -82,7 +82,7 @@ pub(super) async fn balance(State(shared): State<Arc<Shared>>) -> Result<Respons
 pub(super) async fn pause(
     State(shared): State<Arc<Shared>>,
     body: Result<Json<PauseOrder>, JsonRejection>,
-) -> Answer {
+) -> OrderResult {
     let order = read(body, r#"JSON such as {"for_ms": 3600000}"#)?;
     let time = Duration::from_millis(order.for_ms);
     answer(orders(&shared)?.pause_balancing(time).await)
@@ -92,7 +92,7 @@ pub(super) async fn pause(
 pub(super) async fn pin(
     State(shared): State<Arc<Shared>>,
     body: Result<Json<PinOrder>, JsonRejection>,
-) -> Answer {
+) -> OrderResult {
     let order = read(body, r#"JSON such as {"region": 4, "node": "node-2"}, or {"region": 4}"#)?;
     answer(orders(&shared)?.pin(RegionId(order.region), order.node.as_deref()).await)
 }

@@ -32,12 +32,12 @@ pub struct HttpThread {
 }
 
 impl HttpThread {
-    /// `beside` runs for as long as the port is served. Callable with or without a runtime.
+    /// `background` runs for as long as the port is served. Callable with or without a runtime.
     pub fn start(
         name: &'static str,
         (listener, tls): (TcpListener, Option<ServerTls>),
         router: Router,
-        beside: impl Future<Output = ()> + Send + 'static,
+        background: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<HttpThread> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel::<()>();
@@ -45,9 +45,9 @@ impl HttpThread {
         let work = move || {
             let served = runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                let beside = tokio::spawn(beside);
+                let background = tokio::spawn(background);
                 serve((listener, tls), router, async { drop(stopped.await) }).await;
-                beside.abort();
+                background.abort();
                 Ok::<_, io::Error>(())
             });
             if let Err(error) = served {

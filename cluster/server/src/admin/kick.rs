@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::ApiError;
-use super::orders::{Answer, Ordered, answer, read};
+use super::orders::{OrderResult, Ordered, answer, read};
 use super::shared::Shared;
 use crate::node::logins::is_subject;
 use crate::node::orders::OrderError;
@@ -38,7 +38,7 @@ fn whole_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::E
 pub async fn kick(
     State(shared): State<Arc<Shared>>,
     body: Result<Json<KickOrder>, JsonRejection>,
-) -> Answer {
+) -> OrderResult {
     let order = read(body, r#"JSON such as {"subject": "ada", "for_ms": 3600000}"#)?;
     let bar = order.for_ms.map(Duration::from_millis);
     if let Some(orders) = &shared.state.orders {

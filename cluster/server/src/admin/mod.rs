@@ -182,12 +182,12 @@ impl Console {
         (listener, addr): (TcpListener, SocketAddr),
         settings: &ConsoleSettings,
         router: axum::Router,
-        beside: impl Future<Output = ()> + Send + 'static,
+        background: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Console, ConsoleError> {
         let tls = settings.tls.as_ref().map(|files| ServerTls::load(tls::server::CONSOLE, files));
         let tls = tls.transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let thread = HttpThread::start("console", (listener, tls), router, beside);
+        let thread = HttpThread::start("console", (listener, tls), router, background);
         let thread = thread.map_err(ConsoleError::Thread)?;
         tracing::info!("console on {scheme}://{addr}");
         Ok(Console { addr, thread })

@@ -64,7 +64,7 @@ pub struct MapOrdered {
 }
 
 type Console = State<Arc<Shared>>;
-pub(super) type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
+pub(super) type OrderResult = Result<(StatusCode, Json<Ordered>), ApiError>;
 
 pub(super) fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
     shared.state.orders.as_ref().ok_or_else(ApiError::no_cluster)
@@ -79,7 +79,7 @@ pub(super) fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> R
     }
 }
 
-pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
+pub(super) fn answer(done: Result<(), OrderError>) -> OrderResult {
     done.map(|()| (StatusCode::ACCEPTED, Json(Ordered { ordered: true }))).map_err(refused)
 }
 
@@ -112,7 +112,7 @@ pub(super) fn refused(error: OrderError) -> ApiError {
 pub async fn move_region(
     State(shared): Console,
     body: Result<Json<MoveCommand>, JsonRejection>,
-) -> Answer {
+) -> OrderResult {
     let order = read(body, r#"JSON such as {"region": 4, "node": "node-2"}"#)?;
     answer(orders(&shared)?.move_region(RegionId(order.region), &order.node).await)
 }
@@ -121,7 +121,7 @@ pub async fn move_region(
 pub async fn drain(
     State(shared): Console,
     body: Result<Json<DrainOrder>, JsonRejection>,
-) -> Answer {
+) -> OrderResult {
     let order = read(body, r#"JSON such as {"node": "node-2"}"#)?;
     answer(orders(&shared)?.drain(&order.node).await)
 }
@@ -130,7 +130,7 @@ pub async fn drain(
 pub async fn decide(
     State(shared): Console,
     body: Result<Json<DownOrder>, JsonRejection>,
-) -> Answer {
+) -> OrderResult {
     let order = read(body, r#"JSON such as {"region": 4, "order": "restore"}, or "empty""#)?;
     answer(orders(&shared)?.decide(RegionId(order.region), order.order).await)
 }

@@ -27,7 +27,7 @@ use super::error::ApiError;
 use super::health;
 pub use super::routing::Caller;
 use super::slow_reader::Hurried;
-use crate::admission::{Admission, Ticket};
+use crate::admission::{AdmissionControl, Ticket};
 use crate::shutdown::CONSOLE;
 use crate::tls::server::ServerTls;
 
@@ -68,7 +68,7 @@ pub async fn serve(
     stopped: impl Future<Output = ()>,
 ) {
     let (stop, stopping) = watch::channel(false);
-    let admission = Admission::of_listener(CONNECTIONS, WAITING, OF_ADDRESS, Arc::default());
+    let admission = AdmissionControl::of_listener(CONNECTIONS, WAITING, OF_ADDRESS, Arc::default());
     let accepting = async {
         loop {
             let (stream, from) = accept(&listener, &admission).await;
@@ -108,7 +108,10 @@ pub async fn serve(
     }
 }
 
-async fn accept(listener: &TcpListener, admission: &Arc<Admission>) -> (TcpStream, SocketAddr) {
+async fn accept(
+    listener: &TcpListener,
+    admission: &Arc<AdmissionControl>,
+) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::shapes::{BondShape, EntryShape, kind_name, ring_names};
 
-/// The answer. In a pair of values the first belongs to `a`.
+/// The explanation. In a pair of values the first belongs to `a`.
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct Explanation {
     pub a: EntityId,
     pub b: EntityId,
     pub seen: bool,
@@ -136,11 +136,11 @@ impl StandShape {
 }
 
 /// The answer for two entities, each with its scene.
-pub fn answer(scenes: [&Scene; 2], a: &InspectedEntity, b: &InspectedEntity) -> Answer {
+pub fn answer(scenes: [&Scene; 2], a: &InspectedEntity, b: &InspectedEntity) -> Explanation {
     let why = why(&scenes[0].spec, a, b);
     let ids = [a.id(), b.id()];
     let (seen, sentences) = (why.is_seen(), sentences(&why, scenes, ids));
-    Answer { a: a.id(), b: b.id(), seen, why: shape(why, scenes), sentences }
+    Explanation { a: a.id(), b: b.id(), seen, why: shape(why, scenes), sentences }
 }
 
 fn shape(why: Why, scenes: [&Scene; 2]) -> WhyShape {

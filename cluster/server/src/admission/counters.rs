@@ -7,7 +7,7 @@ use crate::metrics::Families;
 
 /// Why a connection was refused before a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusalReason {
     /// There was no free session.
     Full,
     /// The address has too many connections.
@@ -24,28 +24,28 @@ pub enum Refusal {
     Http,
 }
 
-impl Refusal {
+impl RefusalReason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Refusal; 7] = [
-        Refusal::Full,
-        Refusal::Address,
-        Refusal::Blocked,
-        Refusal::Subject,
-        Refusal::Evicted,
-        Refusal::Proxy,
-        Refusal::Http,
+    pub const ALL: [RefusalReason; 7] = [
+        RefusalReason::Full,
+        RefusalReason::Address,
+        RefusalReason::Blocked,
+        RefusalReason::Subject,
+        RefusalReason::Evicted,
+        RefusalReason::Proxy,
+        RefusalReason::Http,
     ];
 
     /// The reason's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
-            Refusal::Full => "full",
-            Refusal::Address => "address",
-            Refusal::Blocked => "blocked",
-            Refusal::Subject => "subject",
-            Refusal::Evicted => "evicted",
-            Refusal::Proxy => "proxy",
-            Refusal::Http => "http",
+            RefusalReason::Full => "full",
+            RefusalReason::Address => "address",
+            RefusalReason::Blocked => "blocked",
+            RefusalReason::Subject => "subject",
+            RefusalReason::Evicted => "evicted",
+            RefusalReason::Proxy => "proxy",
+            RefusalReason::Http => "http",
         }
     }
 }
@@ -61,14 +61,14 @@ pub struct Counters {
     pub waiting: AtomicU64,
     /// Invalid tokens.
     pub tokens_failed: AtomicU64,
-    refusals: [AtomicU64; Refusal::ALL.len()],
+    refusals: [AtomicU64; RefusalReason::ALL.len()],
 }
 
 impl Counters {
     /// Connections refused before a session, by reason.
-    pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
+    pub fn refusals(&self) -> impl Iterator<Item = (RefusalReason, u64)> + '_ {
         let counts = self.refusals.iter().map(|n| n.load(Relaxed));
-        Refusal::ALL.iter().copied().zip(counts)
+        RefusalReason::ALL.iter().copied().zip(counts)
     }
 
     /// Writes what a listener other than the gateway refuses: families whose names begin with
@@ -78,14 +78,14 @@ impl Counters {
         out.gauge(&name, "Connections without a login yet.", self.waiting.load(Relaxed))?;
         let name = format!("{prefix}_connections_refused");
         let mut refused = out.counters(&name, "Connections refused, or ended before a login.")?;
-        let reasons = [Refusal::Full, Refusal::Address, Refusal::Evicted];
+        let reasons = [RefusalReason::Full, RefusalReason::Address, RefusalReason::Evicted];
         for (why, count) in self.refusals().filter(|(why, _)| reasons.contains(why)) {
             refused.counter(&[("reason", why.name())], count)?;
         }
         Ok(())
     }
 
-    pub(crate) fn refused(&self, why: Refusal) {
+    pub(crate) fn refused(&self, why: RefusalReason) {
         self.refusals[why as usize].fetch_add(1, Relaxed);
     }
 }

@@ -37,7 +37,7 @@ use purview::clock;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-pub use self::counters::{Counters, Refusal};
+pub use self::counters::{Counters, RefusalReason};
 pub use self::limits::AddressLimits;
 
 use self::failures::Failures;
@@ -46,7 +46,7 @@ use self::source::NETWORK_FACTOR;
 pub(crate) use self::source::Source;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum AdmissionError {
     #[error("the server is full")]
     Full,
     #[error("too many connections from your address; at most {0} are allowed")]
@@ -57,12 +57,12 @@ pub(crate) enum Refused {
     Blocked(Duration),
 }
 
-impl Refused {
-    fn kind(self) -> Refusal {
+impl AdmissionError {
+    fn kind(self) -> RefusalReason {
         match self {
-            Refused::Full => Refusal::Full,
-            Refused::Address(_) | Refused::Network(_) => Refusal::Address,
-            Refused::Blocked(_) => Refusal::Blocked,
+            AdmissionError::Full => RefusalReason::Full,
+            AdmissionError::Address(_) | AdmissionError::Network(_) => RefusalReason::Address,
+            AdmissionError::Blocked(_) => RefusalReason::Blocked,
         }
     }
 }
@@ -93,7 +93,7 @@ pub(crate) struct Bounds {
 
 /// Decides which connections may go on.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct AdmissionControl {
     limits: AddressLimits,
     bounds: Bounds,
     counters: Arc<Counters>,
@@ -104,7 +104,7 @@ pub(crate) struct Admission {
 struct State {
     last: u64,
     sessions: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingConnection>,
     addresses: Places,
     networks: Places,
     subjects: BTreeMap<Arc<str>, u32>,
@@ -112,13 +112,13 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingConnection {
     source: Source,
     evict: oneshot::Sender<()>,
 }
 
 impl State {
-    fn stop_waiting(&mut self, source: Source, number: u64) -> Option<Waiting> {
+    fn stop_waiting(&mut self, source: Source, number: u64) -> Option<WaitingConnection> {
         let waiting = self.waiting.remove(&number)?;
         self.addresses.stop_waiting(source, number);
         self.networks.stop_waiting(source.network(), number);
@@ -126,13 +126,13 @@ impl State {
     }
 }
 
-impl Admission {
+impl AdmissionControl {
     pub(crate) fn new(
         limits: AddressLimits,
         bounds: Bounds,
         counters: Arc<Counters>,
-    ) -> Arc<Admission> {
-        Arc::new(Admission { limits, bounds, counters, state: Mutex::default() })
+    ) -> Arc<AdmissionControl> {
+        Arc::new(AdmissionControl { limits, bounds, counters, state: Mutex::default() })
     }
 
     /// The admission of a listener whose logins are no guesses: failed ones are not counted. It has
@@ -143,7 +143,7 @@ impl Admission {
         waiting: usize,
         (connections, handshakes): (u32, u32),
         counters: Arc<Counters>,
-    ) -> Arc<Admission> {
+    ) -> Arc<AdmissionControl> {
         let limits = AddressLimits {
             connections,
             handshakes,
@@ -153,21 +153,21 @@ impl Admission {
         };
         let per_subject = u32::MAX;
         let bounds = Bounds { sessions, waiting, per_subject, refuses_when_full: false };
-        Admission::new(limits, bounds, counters)
+        AdmissionControl::new(limits, bounds, counters)
     }
 
     /// Admits or refuses a connection. The receiver fires when the connection is evicted.
     pub(crate) fn admit(
         self: &Arc<Self>,
         addr: Option<IpAddr>,
-    ) -> Result<(Ticket, oneshot::Receiver<()>), Refused> {
+    ) -> Result<(Ticket, oneshot::Receiver<()>), AdmissionError> {
         self.judged(addr).inspect_err(|refused| self.counters.refused(refused.kind()))
     }
 
     fn judged(
         self: &Arc<Self>,
         addr: Option<IpAddr>,
-    ) -> Result<(Ticket, oneshot::Receiver<()>), Refused> {
+    ) -> Result<(Ticket, oneshot::Receiver<()>), AdmissionError> {
         let (source, now) = (Source::of(addr), clock::now());
         let is_exempt = source.is_in(&self.limits.exempt);
         let mut state = self.state.lock();
@@ -175,14 +175,14 @@ impl Admission {
             self.judge(&mut state, source, now)?;
         }
         if self.bounds.refuses_when_full && state.sessions >= self.bounds.sessions {
-            return Err(Refused::Full);
+            return Err(AdmissionError::Full);
         }
         if let Some(number) = self.who_gives_way(&state, source, is_exempt) {
             self.evict(&mut state, number);
         }
         state.last += 1;
         let (number, (evict, evicted)) = (state.last, oneshot::channel());
-        state.waiting.insert(number, Waiting { source, evict });
+        state.waiting.insert(number, WaitingConnection { source, evict });
         state.addresses.add(source, number);
         state.networks.add(source.network(), number);
         self.tell(&state);
@@ -191,19 +191,19 @@ impl Admission {
         Ok((ticket, evicted))
     }
 
-    fn judge(&self, state: &mut State, source: Source, now: Instant) -> Result<(), Refused> {
+    fn judge(&self, state: &mut State, source: Source, now: Instant) -> Result<(), AdmissionError> {
         for source in [source, source.network()] {
             if let Some(left) = state.failures.blocked(source, now) {
-                return Err(Refused::Blocked(left));
+                return Err(AdmissionError::Blocked(left));
             }
         }
         let most = self.limits.connections;
         if state.addresses.connections(source) >= most {
-            return Err(Refused::Address(most));
+            return Err(AdmissionError::Address(most));
         }
         let most = most.saturating_mul(NETWORK_FACTOR);
         match state.networks.connections(source.network()) >= most {
-            true => Err(Refused::Network(most)),
+            true => Err(AdmissionError::Network(most)),
             false => Ok(()),
         }
     }
@@ -236,8 +236,10 @@ impl Admission {
 
     fn evict(&self, state: &mut State, number: u64) {
         let Some(source) = state.waiting.get(&number).map(|waiting| waiting.source) else { return };
-        let Some(Waiting { evict, .. }) = state.stop_waiting(source, number) else { return };
-        self.counters.refused(Refusal::Evicted);
+        let Some(WaitingConnection { evict, .. }) = state.stop_waiting(source, number) else {
+            return;
+        };
+        self.counters.refused(RefusalReason::Evicted);
         if evict.send(()).is_err() {
             tracing::trace!("a connection ended just before its eviction");
         }
@@ -271,7 +273,7 @@ impl Admission {
 /// The place of a connection. Dropping it releases all its counts.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    admission: Arc<Admission>,
+    admission: Arc<AdmissionControl>,
     number: u64,
     source: Source,
     logged_in: Mutex<LoggedIn>,
@@ -299,9 +301,9 @@ impl Ticket {
         let bounds = admission.bounds;
         let of_subject = subject.and_then(|s| state.subjects.get(s)).copied().unwrap_or(0);
         let refused = if state.sessions >= bounds.sessions {
-            Some((NotIn::Full, Refusal::Full))
+            Some((NotIn::Full, RefusalReason::Full))
         } else if of_subject >= bounds.per_subject {
-            Some((NotIn::Subject(bounds.per_subject), Refusal::Subject))
+            Some((NotIn::Subject(bounds.per_subject), RefusalReason::Subject))
         } else {
             None
         };

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::source::Source;
 
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct SourceConnections {
     pub(super) connections: u32,
     /// The numbers of the waiting ones, oldest first.
     waiting: BTreeSet<u64>,
 }
 
-impl Held {
+impl SourceConnections {
     /// The source's place in the order of those that give way.
     fn rank(&self, source: Source) -> Option<Rank> {
         let oldest = *self.waiting.first()?;
@@ -25,7 +25,7 @@ type Rank = (usize, Reverse<u64>, Source);
 
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    of: BTreeMap<Source, Held>,
+    of: BTreeMap<Source, SourceConnections>,
     /// The sources with waiting connections; the last one gives way.
     ranks: BTreeSet<Rank>,
 }
@@ -68,7 +68,7 @@ impl Places {
         });
     }
 
-    fn change(&mut self, source: Source, change: impl FnOnce(&mut Held)) {
+    fn change(&mut self, source: Source, change: impl FnOnce(&mut SourceConnections)) {
         let held = self.of.entry(source).or_default();
         let before = held.rank(source);
         change(held);

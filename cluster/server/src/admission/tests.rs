@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn admission(max_sessions: u64, max_waiting: usize) -> Arc<Admission> {
+fn admission(max_sessions: u64, max_waiting: usize) -> Arc<AdmissionControl> {
     let limits = AddressLimits {
         connections: 4,
         handshakes: 2,
@@ -16,7 +16,7 @@ fn admission(max_sessions: u64, max_waiting: usize) -> Arc<Admission> {
         per_subject: 3,
         refuses_when_full: true,
     };
-    Admission::new(limits, bounds, Arc::default())
+    AdmissionControl::new(limits, bounds, Arc::default())
 }
 
 fn ip(text: &str) -> Option<IpAddr> {
@@ -34,7 +34,7 @@ fn waiting_connections_use_no_session() {
     assert!(idle.iter().all(Result::is_ok));
     let (honest, _evicted) = admission.admit(ip("10.0.1.1")).unwrap();
     assert!(honest.log_in(None).is_ok() && honest.log_in(None).is_ok());
-    assert_eq!(admission.admit(ip("10.0.1.2")).err(), Some(Refused::Full));
+    assert_eq!(admission.admit(ip("10.0.1.2")).err(), Some(AdmissionError::Full));
     // A valid hello that arrives when the last session is in use.
     let (late, _evicted) = idle.into_iter().next().unwrap().unwrap();
     assert_eq!((late.log_in(None), late.refusal()), (Err(NotIn::Full), Some(NotIn::Full)));
@@ -54,7 +54,7 @@ fn connections_and_handshakes_per_address_are_limited() {
     let fourth = admission.admit(ip("10.0.0.1")).unwrap();
     assert!(!is_evicted(&mut first_evicted) && is_evicted(&mut second_evicted));
     assert_eq!((second.log_in(None), second.refusal()), (Err(NotIn::Evicted), None));
-    assert_eq!(admission.admit(ip("10.0.0.1")).err(), Some(Refused::Address(4)));
+    assert_eq!(admission.admit(ip("10.0.0.1")).err(), Some(AdmissionError::Address(4)));
     assert!(admission.admit(ip("10.0.0.2")).is_ok());
     drop((first, second, third, fourth));
     assert!(admission.admit(ip("10.0.0.1")).is_ok());
@@ -85,7 +85,7 @@ async fn failed_tokens_block_their_address_for_a_while() {
     tokio::time::advance(failures::FAILURES_OVER).await;
     fail("10.0.0.1", 3);
     let refused = admission.admit(ip("10.0.0.1")).err();
-    assert_eq!(refused, Some(Refused::Blocked(Duration::from_secs(90))));
+    assert_eq!(refused, Some(AdmissionError::Blocked(Duration::from_secs(90))));
     assert!(admission.admit(ip("10.0.0.2")).is_ok());
     tokio::time::advance(Duration::from_secs(90)).await;
     assert!(admission.admit(ip("10.0.0.1")).is_ok());
@@ -99,13 +99,13 @@ fn an_ipv6_network_has_no_more_than_its_share_however_many_addresses_it_uses() {
     // Two handshakes of an address, and of the network 16 times as many.
     let evicted: usize = held.iter_mut().map(|(_, evicted)| usize::from(is_evicted(evicted))).sum();
     assert_eq!((evicted, admission.state.lock().waiting.len()), (32, 32));
-    assert_eq!(admit(64).err(), Some(Refused::Network(64)));
+    assert_eq!(admit(64).err(), Some(AdmissionError::Network(64)));
     assert!(admission.admit(ip("2001:db8:2::1")).is_ok());
     for number in 0..48 {
         held[number % 64].0.fail();
     }
     drop(held);
-    assert!(matches!(admit(99).err(), Some(Refused::Blocked(_))), "3 x 16 failures");
+    assert!(matches!(admit(99).err(), Some(AdmissionError::Blocked(_))), "3 x 16 failures");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::storage::{Kept, KeptLayout, RegionKey, SavedPlayer, Snapshot};
+use crate::storage::{KeptLayout, RegionKey, SavedPlayer, SavedSnapshots, Snapshot};
 use purview::scene::{EntityId, Epoch, Tick};
 use purview::wire;
 
@@ -78,7 +78,7 @@ pub enum Record {
     /// What it is of: the first one.
     About(About),
     /// A region's checkpoints.
-    Region(RegionKey, Kept),
+    Region(RegionKey, SavedSnapshots),
     /// Players' records.
     Players(Vec<SavedPlayer>),
     /// A scene's changed layout.
@@ -120,7 +120,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the system says.
-    pub fn region(&mut self, key: &RegionKey, kept: &Kept) -> Result<(), FileError> {
+    pub fn region(&mut self, key: &RegionKey, kept: &SavedSnapshots) -> Result<(), FileError> {
         let saved = |s: &Snapshot| -> Saved { (s.epoch.0, s.tick.0, s.state.clone()) };
         let (newest, previous) =
             (kept.newest.as_ref().map(saved), kept.previous.as_ref().map(saved));
@@ -276,7 +276,7 @@ fn record(kind: u8, payload: &[u8], at: u64) -> Result<Option<Record>, FileError
                 state,
             };
             let (newest, previous) = (newest.map(snapshot), previous.map(snapshot));
-            Record::Region(key, Kept { newest, previous })
+            Record::Region(key, SavedSnapshots { newest, previous })
         }
         PLAYERS => {
             let all: Vec<PlayerRow> = parse(payload, at)?;
@@ -315,7 +315,7 @@ mod tests {
         let key = RegionKey { scene: "a/b".into(), region: 4, planes: 1 };
         let snapshot =
             |n: u64| Snapshot { epoch: Epoch(n), tick: Tick(n), state: vec![n as u8; 99].into() };
-        let kept = Kept { newest: Some(snapshot(9)), previous: Some(snapshot(8)) };
+        let kept = SavedSnapshots { newest: Some(snapshot(9)), previous: Some(snapshot(8)) };
         let ann = SavedPlayer {
             name: "ann".into(),
             epoch: Epoch(3),

@@ -21,13 +21,13 @@ use super::frames::FrameCounter;
 use super::metrics::Open;
 use super::upgrade::NoUpgrade;
 use super::{Carrier, Shared, proxy, socket, tcp, ws};
-use crate::admission::{Refusal, Refused, Ticket};
+use crate::admission::{AdmissionError, RefusalReason, Ticket};
 
-enum Admission {
+enum EntryOutcome {
     /// Admitted; the receiver fires when the connection is evicted.
-    In(Ticket, oneshot::Receiver<()>),
+    Admitted(Ticket, oneshot::Receiver<()>),
     /// Refused; the client is told why.
-    Out(Refused, OwnedSemaphorePermit),
+    Refused(AdmissionError, OwnedSemaphorePermit),
 }
 
 pub(super) struct Accepted {
@@ -67,20 +67,20 @@ impl Shared {
     }
 
     /// Asks for admission; `None`: drop the connection silently.
-    fn enter(&self, from: IpAddr) -> Option<Admission> {
+    fn enter(&self, from: IpAddr) -> Option<EntryOutcome> {
         let refused = match self.admission.admit(Some(from)) {
-            Ok((ticket, evicted)) => return Some(Admission::In(ticket, evicted)),
+            Ok((ticket, evicted)) => return Some(EntryOutcome::Admitted(ticket, evicted)),
             Err(refused) => refused,
         };
         self.metrics.ended(Some(CloseCode::Overload));
         purview::log_limited!(warn, %from, %refused, "connection refused");
-        Some(Admission::Out(refused, self.telling.clone().try_acquire_owned().ok()?))
+        Some(EntryOutcome::Refused(refused, self.telling.clone().try_acquire_owned().ok()?))
     }
 
     async fn connection(
         self: &Arc<Self>,
         Accepted { socket, peer, carrier }: Accepted,
-        entry: Option<Admission>,
+        entry: Option<EntryOutcome>,
         ending: Ending,
     ) -> io::Result<()> {
         let mut socket = TcpStream::from_std(socket)?;
@@ -91,7 +91,7 @@ impl Shared {
             None => {
                 let named = timeout_at(until, proxy::client_of(&mut socket)).await?;
                 let named =
-                    named.inspect_err(|_| self.metrics.admission.refused(Refusal::Proxy))?;
+                    named.inspect_err(|_| self.metrics.admission.refused(RefusalReason::Proxy))?;
                 from = named.unwrap_or(from);
                 match self.enter(from) {
                     Some(entry) => entry,
@@ -102,8 +102,10 @@ impl Shared {
         tracing::debug!(%from, ?carrier, "a client connects");
         let at = (carrier, until);
         match entry {
-            Admission::Out(refused, _told) => self.carry(socket, at, Err(refused), ending).await,
-            Admission::In(ticket, evicted) => {
+            EntryOutcome::Refused(refused, _told) => {
+                self.carry(socket, at, Err(refused), ending).await
+            }
+            EntryOutcome::Admitted(ticket, evicted) => {
                 let ticket = Arc::new(ticket);
                 tokio::select! {
                     biased;
@@ -122,7 +124,7 @@ impl Shared {
         &self,
         socket: TcpStream,
         (carrier, until): (Carrier, Instant),
-        entry: Result<&Arc<Ticket>, Refused>,
+        entry: Result<&Arc<Ticket>, AdmissionError>,
         ending: Ending,
     ) -> io::Result<()> {
         // Everything before the hello shares one deadline.
@@ -158,7 +160,7 @@ impl Shared {
         match no {
             NoUpgrade::Io(error) => Err(error),
             NoUpgrade::Answered(_) => {
-                self.metrics.admission.refused(Refusal::Http);
+                self.metrics.admission.refused(RefusalReason::Http);
                 Err(io::Error::other(no))
             }
         }

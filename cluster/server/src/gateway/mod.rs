@@ -38,7 +38,7 @@ use tokio::time::Instant;
 pub use metrics::GatewayMetrics;
 pub use token::{ClusterTokens, TokenError, Tokens};
 
-use crate::admission::{AddressLimits, Admission, Bounds, Refused, Ticket};
+use crate::admission::{AddressLimits, AdmissionControl, AdmissionError, Bounds, Ticket};
 use crate::descriptors;
 use crate::tls::server::ServerTls;
 use crate::tls::{self, CertificateSettings, TlsError};
@@ -192,7 +192,7 @@ struct Shared {
     tokens: TokenCheck,
     passes: Arc<dyn Passes>,
     metrics: Arc<GatewayMetrics>,
-    admission: Arc<Admission>,
+    admission: Arc<AdmissionControl>,
     /// Permits for refused connections that are told the reason.
     telling: Arc<Semaphore>,
     arbiters: Vec<ArbiterHandle>,
@@ -213,7 +213,8 @@ impl Shared {
             per_subject: config.max_sessions_per_subject,
             refuses_when_full: true,
         };
-        let admission = Admission::new(config.limits.clone(), bounds, metrics.admission.clone());
+        let admission =
+            AdmissionControl::new(config.limits.clone(), bounds, metrics.admission.clone());
         let telling = Arc::new(Semaphore::new(TOLD_AT_ONCE));
         let (tls, arbiters, next_arbiter) = Default::default();
         Shared {
@@ -431,7 +432,7 @@ impl Shared {
         &self,
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
-        entry: Result<&Arc<Ticket>, Refused>,
+        entry: Result<&Arc<Ticket>, AdmissionError>,
         ending: Ending,
     ) -> bool {
         let ticket = match entry {

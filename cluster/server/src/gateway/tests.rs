@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
-use crate::admission::Refusal;
+use crate::admission::RefusalReason;
 use crate::storage::ClusterId;
 
 /// Far longer than any answer takes.
@@ -73,7 +73,7 @@ impl World {
         tokio::time::timeout(PATIENCE, end).await.expect("the gateway ends it");
     }
 
-    fn refused(&self, why: Refusal) -> u64 {
+    fn refused(&self, why: RefusalReason) -> u64 {
         let mut refusals = self.gateway.metrics().admission.refusals();
         refusals.find(|(known, _)| *known == why).unwrap().1
     }
@@ -109,7 +109,7 @@ fn one_token_fills_a_few_sessions_and_not_all() {
             assert_eq!(greeted, wanted, "{number}");
             sockets.push(socket);
         }
-        assert_eq!((world.open(), world.refused(Refusal::Subject)), (3, 57));
+        assert_eq!((world.open(), world.refused(RefusalReason::Subject)), (3, 57));
         for number in 0..17 {
             let mut honest = world.connect().await;
             assert_eq!(world.greet(&mut honest, &format!("honest {number}")).await, Ok(()));

@@ -158,10 +158,10 @@ pub fn random_cluster() -> Result<ClusterId, KeysError> {
 pub struct Tokens {
     rules: Arc<Rules>,
     files: Arc<Files>,
-    keys: Arc<RwLock<Held>>,
+    keys: Arc<RwLock<LoadedKeys>>,
 }
 
-struct Held {
+struct LoadedKeys {
     contents: Contents,
     keys: Arc<[Key]>,
 }
@@ -186,7 +186,7 @@ impl Tokens {
     pub fn of_files(files: Files, rules: Rules) -> Result<Tokens, KeysError> {
         let contents = files.read()?;
         let keys = files.keys(&contents)?.into();
-        let keys = Arc::new(RwLock::new(Held { contents, keys }));
+        let keys = Arc::new(RwLock::new(LoadedKeys { contents, keys }));
         Ok(Tokens { rules: Arc::new(rules), files: Arc::new(files), keys })
     }
 
@@ -205,7 +205,7 @@ impl Tokens {
 
     fn with(secret: &[u8]) -> Tokens {
         let keys = Arc::new([Key::secret(None, secret)]);
-        let held = Held { contents: Contents::default(), keys };
+        let held = LoadedKeys { contents: Contents::default(), keys };
         let (rules, files) = Default::default();
         Tokens { rules, files, keys: Arc::new(RwLock::new(held)) }
     }

@@ -42,7 +42,7 @@ pub(super) async fn accept(
     };
     let (answer, refused) = match request {
         Ok(response) => (response.map(|()| String::new()), None),
-        Err(Refusal(status, why)) => (refusal(status, why), Some(status)),
+        Err(UpgradeError(status, why)) => (refusal(status, why), Some(status)),
     };
     let mut text = Vec::new();
     if let Err(error) = write_response(&mut text, &answer) {
@@ -68,13 +68,13 @@ pub(super) async fn accept(
 }
 
 /// The answer to a refused request: status and text.
-struct Refusal(StatusCode, &'static str);
+struct UpgradeError(StatusCode, &'static str);
 
 /// Reads a request's head; the bytes after it stay in `unread`.
 async fn read(
     socket: &mut Socket,
     unread: &mut BytesMut,
-) -> io::Result<Result<Request<()>, Refusal>> {
+) -> io::Result<Result<Request<()>, UpgradeError>> {
     loop {
         unread.reserve(1_024);
         if socket.read_buf(unread).await? == 0 {
@@ -84,7 +84,7 @@ async fn read(
             Ok(None) if unread.len() < HEAD_MAX => {}
             Ok(None) => {
                 let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                return Ok(Err(Refusal(status, "the head of the request is too long")));
+                return Ok(Err(UpgradeError(status, "the head of the request is too long")));
             }
             Ok(Some((len, request))) => {
                 bytes::Buf::advance(unread, len);
@@ -96,8 +96,9 @@ async fn read(
 }
 
 /// The request and the length of its head, once the head is complete.
-fn parse(text: &[u8]) -> Result<Option<(usize, Request<()>)>, Refusal> {
-    const BAD: Refusal = Refusal(StatusCode::BAD_REQUEST, "this is not an HTTP/1.1 request");
+fn parse(text: &[u8]) -> Result<Option<(usize, Request<()>)>, UpgradeError> {
+    const BAD: UpgradeError =
+        UpgradeError(StatusCode::BAD_REQUEST, "this is not an HTTP/1.1 request");
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     let len = match parsed.parse(text) {
@@ -105,7 +106,7 @@ fn parse(text: &[u8]) -> Result<Option<(usize, Request<()>)>, Refusal> {
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(Refusal(status, "the request has too many headers"));
+            return Err(UpgradeError(status, "the request has too many headers"));
         }
         Err(_) => return Err(BAD),
     };
@@ -120,7 +121,7 @@ fn parse(text: &[u8]) -> Result<Option<(usize, Request<()>)>, Refusal> {
     request.body(()).map(|request| Some((len, request))).map_err(|_| BAD)
 }
 
-fn judge(request: &Request<()>, origins: &[String]) -> Result<Response<()>, Refusal> {
+fn judge(request: &Request<()>, origins: &[String]) -> Result<Response<()>, UpgradeError> {
     let headers = request.headers();
     let upgrades = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     let is_websocket = headers.get(header::UPGRADE).is_some_and(upgrades);
@@ -128,7 +129,7 @@ fn judge(request: &Request<()>, origins: &[String]) -> Result<Response<()>, Refu
     let speaks = version.is_none_or(|version| version == "13");
     if request.method() != Method::GET || !is_websocket || !speaks {
         let why = "this port expects WebSocket, version 13: connect with a Purview client";
-        return Err(Refusal(StatusCode::UPGRADE_REQUIRED, why));
+        return Err(UpgradeError(StatusCode::UPGRADE_REQUIRED, why));
     }
     let is_allowed = |origin: &HeaderValue| {
         origins.iter().any(|allowed| origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes()))
@@ -136,10 +137,11 @@ fn judge(request: &Request<()>, origins: &[String]) -> Result<Response<()>, Refu
     // Programs other than browsers send no origin, and could send any.
     if !origins.is_empty() && !headers.get_all(header::ORIGIN).iter().all(is_allowed) {
         let why = "web pages of this origin may not connect (gateway.origins)";
-        return Err(Refusal(StatusCode::FORBIDDEN, why));
+        return Err(UpgradeError(StatusCode::FORBIDDEN, why));
     }
-    create_response(request)
-        .map_err(|_| Refusal(StatusCode::BAD_REQUEST, "this is not a valid WebSocket handshake"))
+    create_response(request).map_err(|_| {
+        UpgradeError(StatusCode::BAD_REQUEST, "this is not a valid WebSocket handshake")
+    })
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response<String> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
-use crate::admission::{Admission, Counters};
+use crate::admission::{AdmissionControl, Counters};
 use crate::socket::{self, Accepted, Connection, HANDSHAKE, Socket};
 use crate::tls::server::ServerTls;
 
@@ -28,7 +28,7 @@ pub async fn accept_tcp(
     accepted: Accepted<()>,
     counters: Arc<Counters>,
 ) {
-    let admission = Admission::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
+    let admission = AdmissionControl::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
     socket::accept(listener, admission, accepted, move |stream, from| {
         let tls = tls.clone();
         async move {

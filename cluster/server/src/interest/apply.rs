@@ -12,7 +12,7 @@ const PART: usize = 1_000;
 
 /// A refused item: its place in the columns, and its entity.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusedItem {
     pub item: usize,
     pub entity: u64,
     pub fault: Fault,
@@ -55,7 +55,7 @@ pub fn apply(
     world: &mut World,
     kind: &Kind,
     (from, growth): (usize, Growth),
-    refused: &mut Vec<Refused>,
+    refused: &mut Vec<RefusedItem>,
 ) -> Result<Option<usize>, Fault> {
     let all = Items { ids: ids(kind), from, refused };
     Ok(match kind {
@@ -99,7 +99,7 @@ pub fn too_many_bytes() -> Fault {
 struct Items<'a> {
     ids: &'a [u64],
     from: usize,
-    refused: &'a mut Vec<Refused>,
+    refused: &'a mut Vec<RefusedItem>,
 }
 
 impl Items<'_> {
@@ -108,7 +108,7 @@ impl Items<'_> {
         let Items { ids, from, refused } = self;
         for (item, entity) in ids.iter().copied().enumerate().skip(from) {
             if let Err(fault) = make(item, entity) {
-                refused.push(Refused { item, entity, fault });
+                refused.push(RefusedItem { item, entity, fault });
                 if refused.len() >= PART {
                     return Some(item + 1);
                 }

@@ -24,8 +24,9 @@ pub struct Draft {
     is_continued: bool,
 }
 
+/// What asked for a change: an item of a client's batch, or a scene.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place {
+pub struct ChangeSource {
     /// `None`: the scene ticks by itself.
     pub change: Option<(u64, u32)>,
     pub scene: u64,
@@ -61,7 +62,7 @@ impl Draft {
     /// Adds a refused change, or an item of it: its place in the columns, and its entity.
     pub fn refuse(
         &mut self,
-        Place { change, scene }: Place,
+        ChangeSource { change, scene }: ChangeSource,
         (item, entity): (Option<usize>, Option<u64>),
         Fault { reason, text }: Fault,
     ) {

@@ -22,9 +22,9 @@ mod outbox;
 pub mod proto;
 mod service;
 mod session;
+mod session_status;
 mod sessions;
 mod shape;
-mod standing;
 mod state;
 
 use std::net::SocketAddr;

@@ -15,7 +15,7 @@ use tonic::{Status, Streaming};
 use super::metrics::Metrics;
 use super::outbox::{RewindError, WINDOW_BYTES};
 use super::proto::{Opened, Request, Response, request, response};
-pub use super::standing::Standing;
+pub use super::session_status::SessionStatus;
 use super::state::{Shared, State};
 
 /// Responses that wait in a stream, beside those that the connection holds.
@@ -86,7 +86,7 @@ pub struct Session {
     state: State,
     attach: mpsc::Receiver<Attach>,
     link: Option<Link>,
-    standing: Arc<Standing>,
+    status: Arc<SessionStatus>,
     /// When a session without a stream ends.
     ends: Instant,
     /// Since when the client does not read.
@@ -100,7 +100,7 @@ impl Session {
     pub fn new(
         id: Bytes,
         shared: Shared,
-        (attach, standing): (mpsc::Receiver<Attach>, Arc<Standing>),
+        (attach, status): (mpsc::Receiver<Attach>, Arc<SessionStatus>),
         stop: CancellationToken,
     ) -> Session {
         shared.metrics.waiting.fetch_add(1, Relaxed);
@@ -108,7 +108,7 @@ impl Session {
             id,
             state: State::new(shared.clone()),
             attach,
-            standing,
+            status,
             link: None,
             ends: Instant::now() + shared.limits.resume_within,
             shared,
@@ -141,12 +141,12 @@ impl Session {
 
     async fn next(&mut self) -> Event {
         let stopped = self.stop.clone();
-        let (attach, standing) = (&mut self.attach, &self.standing);
+        let (attach, status) = (&mut self.attach, &self.status);
         let Some(link) = &mut self.link else {
             return tokio::select! {
                 attach = attach.recv() => attached(attach),
                 () = tokio::time::sleep_until(self.ends.into()) => Event::Ends(false),
-                () = standing.gave_way.cancelled() => Event::Ends(false),
+                () = status.gave_way.cancelled() => Event::Ends(false),
                 () = stopped.cancelled() => Event::Ends(true),
             };
         };
@@ -160,12 +160,12 @@ impl Session {
                 biased;
                 () = stopped.cancelled() => Event::Ends(true),
                 attach = attach.recv() => attached(attach),
-                () = standing.acknowledged.notified() => Event::Acknowledged,
+                () = status.acknowledged.notified() => Event::Acknowledged,
                 permit = answers.reserve(), if !waits => {
                     let Ok(permit) = permit else { return Event::Broken };
                     self.shared.metrics.sent_bytes.fetch_add(update.len() as u64, Relaxed);
                     // Before the client can have it.
-                    standing.sent.fetch_add(1, Relaxed);
+                    status.sent.fetch_add(1, Relaxed);
                     permit.send(Ok(update.clone()));
                     self.state.outbox.sent();
                     Event::Room
@@ -262,12 +262,12 @@ impl Session {
         self.ends = Instant::now();
         if !self.state.is_blank() {
             self.ends += self.shared.limits.resume_within;
-            self.standing.wait();
+            self.status.wait();
         }
     }
 
     fn forget_received(&mut self) {
-        let received = self.standing.received.load(Relaxed);
+        let received = self.status.received.load(Relaxed);
         if let Err(error) = self.state.outbox.forget(received) {
             // The number was checked: a stream has gone back to an earlier one since.
             tracing::debug!(%error, "an acknowledgement came too late");
@@ -286,15 +286,15 @@ impl Session {
         };
         match self.state.outbox.rewind(number) {
             Ok(()) => {
-                self.standing.sent.store(number, Relaxed);
+                self.status.sent.store(number, Relaxed);
                 Ok(true)
             }
             Err(error @ RewindError::Never { .. }) => Err(error),
             Err(error @ RewindError::Gone { .. }) => {
                 *reason = error.to_string();
                 self.state = State::new(self.shared.clone());
-                self.standing.sent.store(0, Relaxed);
-                self.standing.received.store(0, Relaxed);
+                self.status.sent.store(0, Relaxed);
+                self.status.received.store(0, Relaxed);
                 Ok(false)
             }
         }
@@ -316,7 +316,7 @@ impl Session {
         let is_there = answers.try_send(Ok(opened)).is_ok();
         self.detach(Some(Status::aborted("another stream has resumed the session")));
         if is_there {
-            self.standing.waiting.store(0, Relaxed);
+            self.status.waiting.store(0, Relaxed);
             self.shared.metrics.waiting.fetch_sub(1, Relaxed);
             self.shared.metrics.connected.fetch_add(1, Relaxed);
             self.link = Some(Link { requests, answers, closing: None });

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::proto::{Open, Request, request};
-use super::session::{Answers, Attach, Received, Session, Standing};
+use super::session::{Answers, Attach, Received, Session, SessionStatus};
 use super::state::Shared;
 use crate::grpc::opening;
 use crate::random::random;
@@ -23,7 +23,7 @@ const NAME: usize = 16;
 #[derive(Debug, Clone)]
 struct Entry {
     attach: mpsc::Sender<Attach>,
-    standing: Arc<Standing>,
+    status: Arc<SessionStatus>,
 }
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Sessions {
     pub fn acknowledge(&self, session: &Bytes, received: u64) -> Result<(), Status> {
         let entry = self.all.lock().get(session).cloned();
         let unknown = || Status::not_found("no session has this name, or its time is over");
-        entry.ok_or_else(unknown)?.standing.acknowledge(received)
+        entry.ok_or_else(unknown)?.status.acknowledge(received)
     }
 
     /// Adds a session. The one that has waited for longest gives way if there are too many.
@@ -98,7 +98,7 @@ impl Sessions {
                     format!("{} sessions have a stream, as many as may be (--sessions)", all.len());
                 return Err(Status::resource_exhausted(text));
             };
-            oldest.standing.give_way();
+            oldest.status.give_way();
             self.shared.metrics.evicted.fetch_add(1, Relaxed);
         }
         all.insert(name.clone(), entry);
@@ -109,12 +109,12 @@ impl Sessions {
         let name = random::<NAME>().map_err(|no| Status::internal(no.to_string()))?;
         let name = Bytes::copy_from_slice(&name);
         let (to, from) = mpsc::channel(1);
-        let standing = Arc::new(Standing::default());
-        self.insert(&name, Entry { attach: to.clone(), standing: Arc::clone(&standing) })?;
+        let status = Arc::new(SessionStatus::default());
+        self.insert(&name, Entry { attach: to.clone(), status: Arc::clone(&status) })?;
         // The queue has room, and the session is about to take it.
         drop(to.try_send(attach));
         let shared = self.shared.clone();
-        let session = Session::new(name.clone(), shared, (from, standing), self.stop.clone());
+        let session = Session::new(name.clone(), shared, (from, status), self.stop.clone());
         tokio::spawn(async move {
             let ended = tokio::spawn(session.run()).await;
             self.all.lock().remove(&name);
@@ -129,7 +129,6 @@ impl Sessions {
 }
 
 fn oldest_waiting(all: &HashMap<Bytes, Entry>) -> Option<Bytes> {
-    let waiting =
-        all.iter().filter_map(|(name, entry)| Some((entry.standing.waits_since()?, name)));
+    let waiting = all.iter().filter_map(|(name, entry)| Some((entry.status.waits_since()?, name)));
     waiting.min().map(|(_, name)| name.clone())
 }

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use purview::interest::{Event, World};
 use purview::scene::workers::Workers;
 
-use super::apply::{self, Growth, Refused};
+use super::apply::{self, Growth, RefusedItem};
 use super::convert::{self, Fault};
-use super::draft::{Draft, Place};
+use super::draft::{ChangeSource, Draft};
 use super::job::Job;
 pub use super::limits::{Limits, Most};
 use super::limits::{Part, Totals};
@@ -198,18 +198,18 @@ impl State {
         let (at, item) = pending.next;
         let change = &pending.batch.changes[at];
         pending.next = (at + 1, 0);
-        let place =
-            Place { change: Some((pending.batch.sequence, at as u32)), scene: change.scene };
+        let source =
+            ChangeSource { change: Some((pending.batch.sequence, at as u32)), scene: change.scene };
         let Some(kind) = &change.change else { return true };
         if item == 0 {
             self.metrics.items.fetch_add(apply::items(change) as u64, Relaxed);
         }
-        match self.apply(place, (kind, item), now) {
+        match self.apply(source, (kind, item), now) {
             Ok(None) => {}
             Ok(Some(next)) => pending.next = (at, next),
             Err(fault) => {
                 let entity = ask::entity(kind).filter(|_| fault.reason == Reason::UnknownEntity);
-                self.refuse(place, (None, entity), fault);
+                self.refuse(source, (None, entity), fault);
             }
         }
         self.tell()
@@ -218,23 +218,23 @@ impl State {
     /// Makes a change, from an item on; returns the next item if there is one.
     fn apply(
         &mut self,
-        place: Place,
+        source: ChangeSource,
         (kind, item): (&Kind, usize),
         now: Instant,
     ) -> Result<Option<usize>, Fault> {
         match kind {
-            Kind::CreateScene(create) => self.create(place.scene, create, now)?,
-            Kind::DeleteScene(_) => self.delete(place.scene)?,
-            Kind::Tick(_) => self.client_tick(place.scene)?,
-            Kind::Query(query) => self.ask(place, query)?,
-            kind => return self.change_world(place, (kind, item)),
+            Kind::CreateScene(create) => self.create(source.scene, create, now)?,
+            Kind::DeleteScene(_) => self.delete(source.scene)?,
+            Kind::Tick(_) => self.client_tick(source.scene)?,
+            Kind::Query(query) => self.ask(source, query)?,
+            kind => return self.change_world(source, (kind, item)),
         }
         Ok(None)
     }
 
-    fn refuse(&mut self, place: Place, at: (Option<usize>, Option<u64>), fault: Fault) {
+    fn refuse(&mut self, source: ChangeSource, at: (Option<usize>, Option<u64>), fault: Fault) {
         self.metrics.refused.fetch_add(1, Relaxed);
-        self.draft.refuse(place, at, fault);
+        self.draft.refuse(source, at, fault);
         self.draft.cut(self.applied, &mut self.outbox);
     }
 
@@ -313,10 +313,10 @@ impl State {
 
     fn change_world(
         &mut self,
-        place: Place,
+        source: ChangeSource,
         (kind, item): (&Kind, usize),
     ) -> Result<Option<usize>, Fault> {
-        let scene = self.scenes.get_mut(&place.scene).ok_or_else(|| unknown(place.scene))?;
+        let scene = self.scenes.get_mut(&source.scene).ok_or_else(|| unknown(source.scene))?;
         let (len, bytes) = (scene.world.len(), scene.bytes);
         let room = self.limits.entities.saturating_sub(self.entities.all());
         let growth = Growth {
@@ -329,8 +329,8 @@ impl State {
         scene.bytes = taken;
         self.entities.set(self.entities.own() + now - len);
         self.bytes.set(self.bytes.own() + taken - bytes);
-        for Refused { item, entity, fault } in refused {
-            self.refuse(place, (Some(item), Some(entity)), fault);
+        for RefusedItem { item, entity, fault } in refused {
+            self.refuse(source, (Some(item), Some(entity)), fault);
         }
         next
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::RwLockReadGuard;
-use purview::actor::admission::{Admission, Answer, Reason, Visitor};
+use purview::actor::admission::{Admission, PendingDecision, Reason, Visitor};
 use purview::scene::{Plane, SceneId};
 use purview::wire::peer::{PlaneNews, WorkerMsg, WorkerQuestion};
 
@@ -32,7 +32,7 @@ pub(super) fn answer(allow: bool, plane: Option<Plane>, reason: Reason) -> Decid
 }
 
 impl Admission for Hub {
-    fn ask(&self, visitor: Visitor) -> Option<Answer> {
+    fn ask(&self, visitor: Visitor) -> Option<PendingDecision> {
         let limits = self.limits;
         if !is_asked(&limits, &visitor) {
             return None;
@@ -244,7 +244,7 @@ mod tests {
         Hub::new(limits)
     }
 
-    fn ask(hub: &Hub) -> Answer {
+    fn ask(hub: &Hub) -> PendingDecision {
         let (scene, region) = (SceneId(0), RegionId(0));
         let to = Destination { scene, region, plane: Plane(0), pos: Pos::ground(0, 0) };
         let visitor = Visitor {

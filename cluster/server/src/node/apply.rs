@@ -29,7 +29,7 @@ use super::local_regions::LocalRegions;
 use super::maps::Maps;
 use super::migration::{Migrator, Tools};
 use super::reconcile::{self, Action, Local, LocalRegion, Route, Running, Suspect};
-use super::store_watch::Deposer;
+use super::store_watch::SupersededRegions;
 use crate::executor::Executor;
 use crate::peer::{Links, Member, bequeathed};
 use crate::storage::checkpoints::writer::CheckpointQueue;
@@ -143,8 +143,8 @@ impl Apply {
 
     /// Ends local regions that other processes own by now, also while an action waits for the
     /// store.
-    pub(super) fn deposer(&self) -> Deposer {
-        Deposer {
+    pub(super) fn superseded_regions(&self) -> SupersededRegions {
+        SupersededRegions {
             me: self.of.me.clone(),
             links: self.of.links.clone(),
             maps: self.of.maps.clone(),
@@ -216,7 +216,7 @@ impl Apply {
         match action {
             Action::Greet(incarnation) => self.greet(incarnation, view),
             Action::TellSuspicion(process) => self.of.links.tell_suspicion(process),
-            Action::EndDeposed => self.deposer().end_deposed(),
+            Action::EndSuperseded => self.superseded_regions().end(),
             Action::ForgetProcess(incarnation, process) => {
                 self.forget_processes(incarnation, process)
             }

@@ -178,7 +178,7 @@ fn write_received(out: &mut Families<'_>, links: &Links) -> fmt::Result {
     }
     let received = links.router().metrics();
     let help = "Messages of peers for regions that are not here.";
-    out.counter("purview_links_misrouted", help, received.astray.load(Relaxed))?;
+    out.counter("purview_links_misrouted", help, received.misrouted.load(Relaxed))?;
     let help = "Frames of peers lost because a session's mailbox was full.";
     out.counter("purview_links_frames_lost", help, received.frames_lost.load(Relaxed))?;
     let (messages, bytes) = links.router().backlog();

@@ -78,16 +78,17 @@ enum MoveError {
 
 /// A region that is about to arrive.
 #[derive(Debug)]
-struct Arrival {
+struct ArrivingRegion {
     from: u64,
     epoch: Epoch,
     since: Instant,
     marks: BTreeSet<Mark>,
-    cargo: Option<Cargo>,
+    frozen: Option<FrozenRegion>,
 }
 
+/// What its old owner has sent of it.
 #[derive(Debug)]
-struct Cargo {
+struct FrozenRegion {
     waits: Vec<Mark>,
     moves: Vec<KnownMove>,
     snapshot: Bytes,
@@ -99,9 +100,9 @@ struct State {
     /// The process that waits for the new owner's answer.
     ready: BTreeMap<RegionId, oneshot::Sender<()>>,
     leaving: BTreeSet<RegionId>,
-    arriving: BTreeMap<RegionId, Arrival>,
+    arriving: BTreeMap<RegionId, ArrivingRegion>,
     /// All marks are there, and the grant is asked for.
-    landing: BTreeSet<RegionId>,
+    taking_over: BTreeSet<RegionId>,
 }
 
 pub(super) struct Tools {
@@ -143,13 +144,13 @@ impl Migrator {
         let state = self.0.1.lock();
         state.leaving.contains(&id)
             || state.arriving.contains_key(&id)
-            || state.landing.contains(&id)
+            || state.taking_over.contains(&id)
     }
 
     /// How many regions are on their way to another process, and to this one.
     pub(super) fn under_way(&self) -> (usize, usize) {
         let state = self.0.1.lock();
-        (state.leaving.len(), state.arriving.len() + state.landing.len())
+        (state.leaving.len(), state.arriving.len() + state.taking_over.len())
     }
 
     /// Moves a region that runs here under `epoch`; nothing happens if it is under way already.
@@ -245,9 +246,9 @@ impl Migrator {
         }
         let snapshot = departure.snapshot.encode().map_err(MoveError::NotWritten)?.into();
         let actor_state = departure.actor_state;
-        let moves = links.router().moves_beside(id);
-        let cargo = MoveMsg::Cargo { region: id, epoch, waits, moves, snapshot, actor_state };
-        let told = links.say(to, Kind::Regions, cargo, late).await;
+        let moves = links.router().moves_of_others(id);
+        let frozen = MoveMsg::Cargo { region: id, epoch, waits, moves, snapshot, actor_state };
+        let told = links.say(to, Kind::Regions, frozen, late).await;
         told.map_err(|why| MoveError::NotTold(to, why))
     }
 
@@ -330,9 +331,9 @@ impl Migrator {
                 if let Some(arrival) = self.0.1.lock().arriving.get_mut(&region)
                     && (arrival.from, arrival.epoch) == (from, epoch)
                 {
-                    arrival.cargo = Some(Cargo { waits, moves, snapshot, actor_state });
+                    arrival.frozen = Some(FrozenRegion { waits, moves, snapshot, actor_state });
                 }
-                self.land_if_complete(region).await;
+                self.arrive_if_complete(region).await;
             }
             MoveMsg::Marked { region, mark } => {
                 if let Some(arrival) = self.0.1.lock().arriving.get_mut(&region)
@@ -340,7 +341,7 @@ impl Migrator {
                 {
                     arrival.marks.insert(mark);
                 }
-                self.land_if_complete(region).await;
+                self.arrive_if_complete(region).await;
             }
             MoveMsg::Moved { region, .. } | MoveMsg::Passed { region, .. } => {
                 purview::log_limited!(error, %region, from, "the router should have handled this message");
@@ -358,7 +359,7 @@ impl Migrator {
             return purview::log_limited!(warn, %region, from, "cannot receive an arriving region");
         }
         let (since, marks) = (Instant::now(), BTreeSet::new());
-        let arrival = Arrival { from, epoch, since, marks, cargo: None };
+        let arrival = ArrivingRegion { from, epoch, since, marks, frozen: None };
         self.0.1.lock().arriving.insert(region, arrival);
         tools.directory.expect(region);
         let (ready, late) = (MoveMsg::Ready { region, epoch }, Instant::now() + READY);
@@ -371,8 +372,8 @@ impl Migrator {
     async fn poll(&self) {
         let all: Vec<RegionId> = self.0.1.lock().arriving.keys().copied().collect();
         for region in all {
-            self.land_if_complete(region).await;
-            let in_vain = |arrival: &Arrival| {
+            self.arrive_if_complete(region).await;
+            let in_vain = |arrival: &ArrivingRegion| {
                 arrival.since.elapsed() > READY + MOVE || !self.tools().links.knows(arrival.from)
             };
             let given_up = {
@@ -394,42 +395,47 @@ impl Migrator {
         left.into_iter().filter(|m| follows(&m.input)).for_each(|m| directory.keep(region, m));
     }
 
-    async fn land_if_complete(&self, region: RegionId) {
+    async fn arrive_if_complete(&self, region: RegionId) {
         let tools = self.tools();
         let arrival = {
             let mut state = self.0.1.lock();
             let is_gone = |mark: &Mark| {
                 mark.process != tools.links.process() && !tools.links.knows(mark.process)
             };
-            let complete = |arrival: &Arrival| {
-                arrival.cargo.as_ref().is_some_and(|cargo| {
+            let complete = |arrival: &ArrivingRegion| {
+                arrival.frozen.as_ref().is_some_and(|frozen| {
                     let unmarked = mutants::has(Mutant::NoMarks);
                     let unheard = mutants::has(Mutant::MovesUnheard);
-                    cargo.waits.iter().all(|m| unmarked || arrival.marks.contains(m) || is_gone(m))
+                    frozen.waits.iter().all(|m| unmarked || arrival.marks.contains(m) || is_gone(m))
                         && (unheard
-                            || cargo.moves.iter().all(|of| tools.links.router().has_heard(of)))
+                            || frozen.moves.iter().all(|of| tools.links.router().has_heard(of)))
                 })
             };
             if !state.arriving.get(&region).is_some_and(complete) {
                 return;
             }
-            state.landing.insert(region);
+            state.taking_over.insert(region);
             state.arriving.remove(&region)
         };
-        if let Some(Arrival { epoch, cargo: Some(cargo), .. }) = arrival
-            && let Err(why) = self.land(region, epoch, cargo).await
+        if let Some(ArrivingRegion { epoch, frozen: Some(frozen), .. }) = arrival
+            && let Err(why) = self.arrive(region, epoch, frozen).await
         {
             purview::log_limited!(warn, %region, why, "an arriving region cannot run here");
             self.forget(region);
         }
-        self.0.1.lock().landing.remove(&region);
+        self.0.1.lock().taking_over.remove(&region);
     }
 
     /// All its state is here: it starts.
-    async fn land(&self, region: RegionId, epoch: Epoch, cargo: Cargo) -> Result<(), String> {
+    async fn arrive(
+        &self,
+        region: RegionId,
+        epoch: Epoch,
+        frozen: FrozenRegion,
+    ) -> Result<(), String> {
         let tools = self.tools();
         let scene = tools.maps.scene_of(region).ok_or("its scene is unknown")?;
-        let snapshot = RegionSnapshot::decode(&cargo.snapshot).map_err(|e| e.to_string())?;
+        let snapshot = RegionSnapshot::decode(&frozen.snapshot).map_err(|e| e.to_string())?;
         let key = tools.maps.key(region).ok_or("its scene is unknown")?;
         let grant = self.take_over(&key, epoch).await?;
         if self.tools().local_regions.lock().epoch(region).is_some()
@@ -444,7 +450,7 @@ impl Migrator {
         let mut fx = Vec::new();
         match Region::restore(scene.clone(), region, grant.epoch, snapshot, &mut fx) {
             Ok(restored) => {
-                let (links, actor_state) = (&tools.links, cargo.actor_state);
+                let (links, actor_state) = (&tools.links, frozen.actor_state);
                 let came = self.tools().local_regions.lock().arrive(
                     &scene,
                     restored,

@@ -17,7 +17,7 @@ const UNKNOWN: u64 = 1_000;
 
 /// Where numbers and the clock are to go on.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Past {
+pub(super) struct PreviousRun {
     /// How many nodes there were; 0 if nothing is kept.
     pub(super) nodes: u64,
     pub(super) gateways: u64,
@@ -25,25 +25,25 @@ pub(super) struct Past {
     pub(super) clock: Duration,
 }
 
-impl Past {
+impl PreviousRun {
     /// What checkpoints know of it.
     pub(super) async fn of(
         checkpoints: &dyn Checkpoints,
         tick_ms: u32,
-    ) -> Result<Past, CheckpointError> {
-        let mut past = Past::default();
+    ) -> Result<PreviousRun, CheckpointError> {
+        let mut previous = PreviousRun::default();
         for key in checkpoints.regions().await? {
             let kept = checkpoints.load(&key).await?;
             for kept in kept.newest.into_iter().chain(kept.previous) {
                 let end = kept.tick.next().0.saturating_mul(tick_ms.into());
-                past.clock = past.clock.max(Duration::from_millis(end));
+                previous.clock = previous.clock.max(Duration::from_millis(end));
                 // A damaged checkpoint is never used.
                 if let Ok(snapshot) = RegionSnapshot::decode(&kept.state) {
-                    past.count(&snapshot);
+                    previous.count(&snapshot);
                 }
             }
         }
-        Ok(past)
+        Ok(previous)
     }
 
     /// Counts on above the process numbers in the names of a snapshot's entities and sessions.

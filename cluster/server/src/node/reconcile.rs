@@ -1,7 +1,7 @@
 //! What a process does next: a view of the store and the local state go in, actions come out. Pure.
 //!
 //! ```text
-//! view ──┐                ┌─ peers: greet, suspect, depose, forget
+//! view ──┐                ┌─ peers: greet, suspect, end superseded, forget
 //!        ├─► reconcile ───┼─ follow the layouts, then decide anew: only then is it known what regions there are
 //! local ─┘                ├─ regions: retire, give up, forget, route, claim
 //!                         └─ troubles, the move that is due, the leader's part
@@ -43,7 +43,7 @@ pub(super) fn reconcile(view: &View, local: &Local) -> Vec<Action> {
     if !local.follows_layouts {
         peers::greet(view, local, &mut actions);
         suspicion::suspect(view, local, &mut actions);
-        peers::depose(local, &mut actions);
+        peers::end_superseded(local, &mut actions);
         peers::forget_processes(view, local, &mut actions);
         actions.push(Action::FollowLayouts);
         return actions;

@@ -22,7 +22,7 @@ use super::local_regions::LocalRegions;
 use super::migration::Migrator;
 use super::reconcile::{Action, reconcile, status};
 use super::status::Status;
-use super::store_watch::{News, StoreWatch};
+use super::store_watch::{StoreNews, StoreWatch};
 use crate::executor::Executor;
 use crate::peer::Links;
 use crate::storage::{Leases, Membership, View};
@@ -82,8 +82,8 @@ impl Reconciler {
         let campaign = self.me.node().regions.then(|| self.campaign());
         let mut store_watch = StoreWatch::new(self.store.watch());
         let suspicion = self.links.router().suspicion();
-        let deposer = self.apply.deposer();
-        let shuts_down = self.executor.spawn(self.apply.deposer().run());
+        let superseded = self.apply.superseded_regions();
+        let shuts_down = self.executor.spawn(self.apply.superseded_regions().run());
         let mut again = tokio::time::interval(AGAIN);
         let me = self.me.clone();
         let lost = me.lost();
@@ -97,15 +97,15 @@ impl Reconciler {
                     break;
                 }
                 news = store_watch.next() => match news {
-                    News::More => {}
-                    News::Nothing => continue,
-                    News::Over => break,
+                    StoreNews::More => {}
+                    StoreNews::Nothing => continue,
+                    StoreNews::Over => break,
                 },
                 () = suspicion.notified() => {}
                 _ = again.tick() => self.directory.send_kept(),
             }
             let view = store_watch.view();
-            store_watch.while_doing(self.follow(&view), |newer| deposer.heed(newer)).await;
+            store_watch.while_doing(self.follow(&view), |newer| superseded.heed(newer)).await;
         }
         campaign.iter().for_each(JoinHandle::abort);
         shuts_down.abort();

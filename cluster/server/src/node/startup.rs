@@ -10,7 +10,7 @@ use purview::scene::{Epoch, Scene};
 use super::clock_sync::{self, CLOCK};
 use super::error::NodeError;
 use super::layouts;
-use super::previous_run::Past;
+use super::previous_run::PreviousRun;
 use super::values::number;
 use crate::storage::leases::names::GATEWAY_NUMBERS;
 use crate::storage::{Checkpoints, ClusterId, Leases, Put, Value};
@@ -110,11 +110,11 @@ async fn count_on(
 ) -> Result<(), NodeError> {
     let knows = store.get(PROCESSES).await?.is_some() && store.get(CLOCK).await?.is_some();
     let Some(checkpoints) = checkpoints.filter(|_| !knows) else { return Ok(()) };
-    let past = Past::of(checkpoints, tick_ms).await?;
-    let began = now.saturating_sub(past.clock).as_millis();
+    let previous = PreviousRun::of(checkpoints, tick_ms).await?;
+    let began = now.saturating_sub(previous.clock).as_millis();
     // The first process that asks decides.
-    store.get_or_create(PROCESSES, Bytes::from(past.nodes.to_string())).await?;
-    store.get_or_create(GATEWAYS, Bytes::from(past.gateways.to_string())).await?;
+    store.get_or_create(PROCESSES, Bytes::from(previous.nodes.to_string())).await?;
+    store.get_or_create(GATEWAYS, Bytes::from(previous.gateways.to_string())).await?;
     store.get_or_create(CLOCK, Bytes::from(began.to_string())).await?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::peer::Links;
 use crate::storage::{Event, Membership, View, Watch};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum StoreNews {
     /// The view is another one.
     More,
     /// It is not.
@@ -52,24 +52,24 @@ impl StoreWatch {
     }
 
     /// Waits for what it tells next, or tells of all that came while something was done.
-    pub(super) async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> StoreNews {
         if let Some(newest) = self.newest.take() {
             self.view = newest;
-            return News::More;
+            return StoreNews::More;
         }
         if self.over {
-            return News::Over;
+            return StoreNews::Over;
         }
         match self.watch.next().await {
             Some(Ok(event)) => {
                 take(&mut self.view, event);
-                News::More
+                StoreNews::More
             }
             Some(Err(error)) => {
                 tracing::warn!(%error, "cannot follow the store now");
-                News::Nothing
+                StoreNews::Nothing
             }
-            None => News::Over,
+            None => StoreNews::Over,
         }
     }
 
@@ -101,7 +101,7 @@ impl StoreWatch {
 }
 
 /// Ends regions here that other processes own by now.
-pub(super) struct Deposer {
+pub(super) struct SupersededRegions {
     pub(super) me: Membership,
     pub(super) links: Links,
     pub(super) maps: Maps,
@@ -109,15 +109,15 @@ pub(super) struct Deposer {
     pub(super) local_regions: Arc<Mutex<LocalRegions>>,
 }
 
-impl Deposer {
+impl SupersededRegions {
     /// Ends regions as soon as their next owners are known, and all regions once the others say
     /// that this process is not a member, however long the store takes to report the same.
     pub(super) async fn run(self) {
-        let (deposed, disowned) = (self.links.router().deposed(), self.links.disowned());
+        let (superseded, disowned) = (self.links.router().superseded(), self.links.disowned());
         loop {
             tokio::select! {
                 biased;
-                () = deposed.notified() => self.end_deposed(),
+                () = superseded.notified() => self.end(),
                 () = disowned.notified() => self.heed_others(),
             }
         }
@@ -132,7 +132,7 @@ impl Deposer {
     }
 
     /// Ends regions here whose next owners are known.
-    pub(super) fn end_deposed(&self) {
+    pub(super) fn end(&self) {
         let mut local_regions = self.local_regions.lock();
         for id in local_regions.ids() {
             let newest = self.links.router().epoch(id);
@@ -155,7 +155,7 @@ impl Deposer {
                 self.links.router().set_epoch(id, owner.epoch);
             }
         }
-        self.end_deposed();
+        self.end();
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
         const VALUES: usize = 3;
         let store = Embedded::new(Epoch(0));
         let mut store_watch = StoreWatch::new(store.watch());
-        assert_eq!(store_watch.next().await, News::More);
+        assert_eq!(store_watch.next().await, StoreNews::More);
         let (acted_by, seen, all) = (store_watch.view(), RefCell::new(Vec::new()), Notify::new());
         let work = async {
             for n in 0..VALUES {
@@ -198,7 +198,7 @@ mod tests {
             .expect("the event arrives meanwhile");
         assert_eq!(*seen.borrow(), [1, 2, 3]);
         assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
-        assert_eq!(store_watch.next().await, News::More, "it is to be acted by, too");
+        assert_eq!(store_watch.next().await, StoreNews::More, "it is to be acted by, too");
         assert_eq!(store_watch.view().values.len(), VALUES, "and by all of it at once");
         assert_eq!(store_watch.next().now_or_never(), None, "nothing is told twice");
     }
@@ -207,7 +207,7 @@ mod tests {
     async fn a_store_that_is_no_more_ends_nothing_halfway() {
         let store = Embedded::new(Epoch(0));
         let mut store_watch = StoreWatch::new(store.watch());
-        assert_eq!(store_watch.next().await, News::More);
+        assert_eq!(store_watch.next().await, StoreNews::More);
         let mut done = false;
         let work = async {
             drop(store);
@@ -216,6 +216,6 @@ mod tests {
         };
         store_watch.while_doing(work, |_| {}).await;
         assert!(done);
-        assert_eq!(store_watch.next().await, News::Over);
+        assert_eq!(store_watch.next().await, StoreNews::Over);
     }
 }

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::Links;
-use crate::admission::{Admission, Counters};
+use crate::admission::{AdmissionControl, Counters};
 use crate::socket::{self, HANDSHAKE, Socket};
 use crate::tls::{Named, Tls, Untrusted};
 
@@ -36,7 +36,7 @@ pub(super) const STREAMS: u32 = 64;
 const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// A connection with a peer, and the process that its certificate names.
-pub(super) type Connection = socket::Connection<Shown>;
+pub(super) type Connection = socket::Connection<PeerIdentity>;
 
 /// Connects to a peer, whose certificate must name `host`, unless that is an IP address. The caller checks which
 /// process the certificate names.
@@ -57,12 +57,12 @@ pub(super) async fn call(
 }
 
 fn plain(stream: TcpStream) -> Connection {
-    Connection::new(Socket::Tcp(stream), Shown::default())
+    Connection::new(Socket::Tcp(stream), PeerIdentity::default())
 }
 
 fn secure(stream: TlsStream<TcpStream>) -> Result<Connection, Untrusted> {
     let named = Named::of(stream.get_ref().1.peer_certificates())?;
-    Ok(Connection::new(Socket::Tls(Box::new(stream)), Shown(Some(Arc::new(named)))))
+    Ok(Connection::new(Socket::Tls(Box::new(stream)), PeerIdentity(Some(Arc::new(named)))))
 }
 
 async fn answer(stream: TcpStream, tls: Option<Tls>) -> Result<Connection, Untrusted> {
@@ -75,7 +75,7 @@ async fn answer(stream: TcpStream, tls: Option<Tls>) -> Result<Connection, Untru
 
 /// The process that the peer's certificate names; `None` without TLS.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shown(pub(super) Option<Arc<Named>>);
+pub(super) struct PeerIdentity(pub(super) Option<Arc<Named>>);
 
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
@@ -123,7 +123,7 @@ pub(super) fn callers(
     counters: Arc<Counters>,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let (accepted, connections) = socket::connections();
-    let admission = Admission::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
+    let admission = AdmissionControl::of_listener(SESSIONS, WAITING, OF_ADDRESS, counters);
     tokio::spawn(socket::accept(listener, admission, accepted, move |stream, from| {
         let (tls, refusals) = (tls.clone(), refusals.clone());
         async move {

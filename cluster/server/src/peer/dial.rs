@@ -173,7 +173,7 @@ impl Channel {
         while !self.is_ended() {
             match self.connect(&address, &transport).await {
                 Ok(never) => match never {},
-                Err(Lost { was_open, error }) => {
+                Err(ConnectionEnd { was_open, error }) => {
                     if was_open {
                         (wait, told, due) = (AGAIN.0, None, Instant::now() + UNREACHED.0);
                     }
@@ -230,14 +230,14 @@ impl Channel {
         &self,
         address: &str,
         transport: &Transport,
-    ) -> Result<std::convert::Infallible, Lost> {
+    ) -> Result<std::convert::Infallible, ConnectionEnd> {
         let call = match transport {
             Transport::Grpc(tls) => call(address, &self.hello, &self.member, tls.as_ref()).await,
             Transport::Simulated(dial) => dial.dial(address.to_owned(), self.hello.clone()).await,
             Transport::None => Err(DialError::NobodyListens),
         };
         let Call { welcome, frames, acknowledgements } =
-            call.map_err(|error| Lost { was_open: false, error })?;
+            call.map_err(|error| ConnectionEnd { was_open: false, error })?;
         tracing::debug!(to = self.hello.to, ?welcome, "a channel is open");
         let again = self.sending.lock().reconnected(welcome.want);
         self.metrics.resent.fetch_add(again as u64, Relaxed);
@@ -248,7 +248,7 @@ impl Channel {
         self.disowned.store(false, Relaxed);
         let ended = self.pump(frames, acknowledgements).await;
         self.connected.store(false, Relaxed);
-        Err(Lost { was_open: true, error: ended.into() })
+        Err(ConnectionEnd { was_open: true, error: ended.into() })
     }
 
     /// Sends frames and receives acknowledgements until the connection ends; returns the reason.
@@ -294,7 +294,7 @@ impl Channel {
 
 /// A connection that ended, or was never established.
 #[derive(Debug)]
-struct Lost {
+struct ConnectionEnd {
     was_open: bool,
     error: DialError,
 }

@@ -84,7 +84,7 @@ const WANT: &str = "purview-want";
 
 /// Why a stream is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum HelloError {
     /// A part of the hello is missing or malformed.
     #[error("the stream's metadata lack a valid {0}")]
     Incomplete(&'static str),
@@ -131,25 +131,25 @@ pub enum Refused {
 /// The status code for a caller that is not a member.
 pub(super) const STRANGER: Code = Code::PermissionDenied;
 
-impl From<Refused> for Status {
-    fn from(why: Refused) -> Status {
+impl From<HelloError> for Status {
+    fn from(why: HelloError) -> Status {
         let code = match why {
-            Refused::Incomplete(_) => Code::InvalidArgument,
-            Refused::Cluster { .. } | Refused::Version { .. } => Code::FailedPrecondition,
-            Refused::Process { .. } => Code::NotFound,
-            Refused::Stranger(_) => STRANGER,
-            Refused::Impostor { .. } => Code::Unauthenticated,
+            HelloError::Incomplete(_) => Code::InvalidArgument,
+            HelloError::Cluster { .. } | HelloError::Version { .. } => Code::FailedPrecondition,
+            HelloError::Process { .. } => Code::NotFound,
+            HelloError::Stranger(_) => STRANGER,
+            HelloError::Impostor { .. } => Code::Unauthenticated,
         };
         Status::new(code, why.to_string())
     }
 }
 
-fn text<'a>(of: &'a MetadataMap, key: &'static str) -> Result<&'a str, Refused> {
-    of.get(key).and_then(|v| v.to_str().ok()).ok_or(Refused::Incomplete(key))
+fn text<'a>(of: &'a MetadataMap, key: &'static str) -> Result<&'a str, HelloError> {
+    of.get(key).and_then(|v| v.to_str().ok()).ok_or(HelloError::Incomplete(key))
 }
 
-fn number<N: std::str::FromStr>(of: &MetadataMap, key: &'static str) -> Result<N, Refused> {
-    text(of, key)?.parse().map_err(|_| Refused::Incomplete(key))
+fn number<N: std::str::FromStr>(of: &MetadataMap, key: &'static str) -> Result<N, HelloError> {
+    text(of, key)?.parse().map_err(|_| HelloError::Incomplete(key))
 }
 
 impl Hello {
@@ -167,7 +167,7 @@ impl Hello {
         put(KIND, self.kind.name().to_owned());
     }
 
-    pub(super) fn read(from: &MetadataMap) -> Result<Hello, Refused> {
+    pub(super) fn read(from: &MetadataMap) -> Result<Hello, HelloError> {
         let kind = text(from, KIND)?;
         let kind = Kind::ALL.into_iter().find(|k| k.name() == kind);
         Ok(Hello {
@@ -175,21 +175,26 @@ impl Hello {
             versions: Versions { lowest: number(from, LOWEST)?, highest: number(from, HIGHEST)? },
             from: number(from, FROM)?,
             to: number(from, TO)?,
-            kind: kind.ok_or(Refused::Incomplete(KIND))?,
+            kind: kind.ok_or(HelloError::Incomplete(KIND))?,
         })
     }
 
     /// Checks that the hello is meant for process `here` of `cluster`, which supports `ours`;
     /// returns the version to speak.
-    pub(super) fn check(&self, cluster: &str, here: u64, ours: Versions) -> Result<u16, Refused> {
+    pub(super) fn check(
+        &self,
+        cluster: &str,
+        here: u64,
+        ours: Versions,
+    ) -> Result<u16, HelloError> {
         if self.cluster != cluster {
             let (here, there) = (cluster.to_owned(), self.cluster.clone());
-            return Err(Refused::Cluster { here, there });
+            return Err(HelloError::Cluster { here, there });
         }
         let there = self.versions;
-        let version = ours.common(there).ok_or(Refused::Version { here: ours, there })?;
+        let version = ours.common(there).ok_or(HelloError::Version { here: ours, there })?;
         if self.to != here {
-            return Err(Refused::Process { here, there: self.to });
+            return Err(HelloError::Process { here, there: self.to });
         }
         Ok(version)
     }
@@ -210,7 +215,7 @@ impl Welcome {
         into.insert(VERSION, MetadataValue::from(self.version));
     }
 
-    pub(super) fn read(from: &MetadataMap) -> Result<Welcome, Refused> {
+    pub(super) fn read(from: &MetadataMap) -> Result<Welcome, HelloError> {
         Ok(Welcome { version: number(from, VERSION)?, want: number(from, WANT)? })
     }
 }
@@ -230,10 +235,10 @@ mod tests {
         hello().write(&mut map);
         assert_eq!(Hello::read(&map), Ok(hello()));
         map.remove(LOWEST);
-        assert_eq!(Hello::read(&map), Err(Refused::Incomplete(LOWEST)));
+        assert_eq!(Hello::read(&map), Err(HelloError::Incomplete(LOWEST)));
         hello().write(&mut map);
         map.insert(KIND, MetadataValue::from_static("streams"));
-        assert_eq!(Hello::read(&map), Err(Refused::Incomplete(KIND)));
+        assert_eq!(Hello::read(&map), Err(HelloError::Incomplete(KIND)));
         let welcome = Welcome { version: 3, want: u64::MAX };
         let mut map = MetadataMap::new();
         welcome.write(&mut map);
@@ -244,9 +249,9 @@ mod tests {
     fn another_cluster_or_process_is_refused_by_name() {
         let ours = Versions::OURS;
         assert_eq!(hello().check("c", 1, ours), Ok(PEER_VERSION));
-        let other = Refused::Cluster { here: "d".into(), there: "c".into() };
+        let other = HelloError::Cluster { here: "d".into(), there: "c".into() };
         assert_eq!(hello().check("d", 1, ours), Err(other));
-        assert_eq!(hello().check("c", 2, ours), Err(Refused::Process { here: 2, there: 1 }));
+        assert_eq!(hello().check("c", 2, ours), Err(HelloError::Process { here: 2, there: 1 }));
     }
 
     #[test]
@@ -262,8 +267,8 @@ mod tests {
         assert_eq!(agreed(versions(1, 2), versions(2, 3)), Ok(2));
         assert_eq!(agreed(versions(3, 7), versions(1, 9)), Ok(7));
         let (here, there) = (versions(1, 1), versions(2, 3));
-        assert_eq!(agreed(here, there), Err(Refused::Version { here, there }));
-        let text = Refused::Version { here, there }.to_string();
+        assert_eq!(agreed(here, there), Err(HelloError::Version { here, there }));
+        let text = HelloError::Version { here, there }.to_string();
         assert!(text.contains("1 to 1") && text.contains("2 to 3"), "{text}");
         // An inverted range matches nothing.
         assert!(agreed(versions(1, 3), versions(3, 1)).is_err());

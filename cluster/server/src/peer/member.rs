@@ -2,7 +2,7 @@
 
 use purview::wire::peer::roles::Role;
 
-use super::hello::Refused;
+use super::hello::HelloError;
 use crate::tls::{Named, ProcessRole};
 
 /// A member of the cluster, as recorded in the store.
@@ -16,7 +16,7 @@ pub struct Member {
 
 impl Member {
     /// Checks that a certificate belongs to this member.
-    pub(super) fn check(&self, cluster: &str, shown: &Named) -> Result<(), Refused> {
+    pub(super) fn check(&self, cluster: &str, shown: &Named) -> Result<(), HelloError> {
         let role = if self.regions { ProcessRole::Node } else { ProcessRole::Gateway };
         // A node's certificate is accepted for a gateway, too.
         let may = shown.role == role || shown.role == ProcessRole::Node;
@@ -25,7 +25,7 @@ impl Member {
         }
         let (cluster, name) = (cluster.to_owned(), self.name.clone());
         let claimed = Named { cluster, role, name }.to_string();
-        Err(Refused::Impostor { shown: shown.to_string(), claimed })
+        Err(HelloError::Impostor { shown: shown.to_string(), claimed })
     }
 
     pub(super) fn role(&self) -> Role {
@@ -52,7 +52,7 @@ mod tests {
         for shown in [named("c", Gateway, "a"), named("c", Node, "b"), named("d", Node, "a")] {
             let refused = check(true, shown.clone()).unwrap_err();
             let (shown, claimed) = (shown.to_string(), "purview://c/node/a".to_owned());
-            assert_eq!(refused, Refused::Impostor { shown, claimed });
+            assert_eq!(refused, HelloError::Impostor { shown, claimed });
         }
     }
 }

@@ -54,7 +54,7 @@ use tonic::transport::Server;
 
 pub use channel::{CHANNEL_BYTES, ChannelError, ChannelFull, Receiving, Sending};
 pub use dial::ChannelMetrics;
-pub use hello::{Hello, Kind, Refused, Versions};
+pub use hello::{Hello, HelloError, Kind, Versions};
 pub use member::Member;
 pub use plausible::Implausible;
 pub use query::Respond;

@@ -40,7 +40,7 @@ pub struct RouterMetrics {
     /// Messages of kinds that only a newer release knows; dropped.
     pub unknown: AtomicU64,
     /// Messages for regions that are not local; forwarded if they must arrive, otherwise dropped.
-    pub astray: AtomicU64,
+    pub misrouted: AtomicU64,
     /// Frames for sessions that are not local or have a full mailbox.
     pub frames_lost: AtomicU64,
     /// Messages that were queued because a region's mailbox was full.
@@ -79,7 +79,7 @@ pub struct Router {
     suspected: Mutex<FxHashMap<u64, FxHashMap<u64, Instant>>>,
     suspicion: Arc<Notify>,
     /// Notified when a local region has a newer owner elsewhere.
-    deposed: Arc<Notify>,
+    superseded: Arc<Notify>,
     migrator: OnceLock<Sender<(u64, MoveMsg)>>,
     /// Queues for regions with full mailboxes.
     backlogs: Backlogs,
@@ -166,7 +166,12 @@ impl Router {
         }
         match message {
             PeerMsg::Region { to, epoch, input } => {
-                self.depose(links, directory, speaker(&input).map(|region| (region, epoch)), from);
+                self.supersede(
+                    links,
+                    directory,
+                    speaker(&input).map(|region| (region, epoch)),
+                    from,
+                );
                 if self.believes(&input, epoch, from) {
                     let client = links.session_of(directory, &input);
                     let entry = BacklogEntry::Say(ToRegion { input, client });
@@ -210,8 +215,8 @@ impl Router {
     }
 
     /// Notified when a local region has a newer owner elsewhere.
-    pub fn deposed(&self) -> Arc<Notify> {
-        self.deposed.clone()
+    pub fn superseded(&self) -> Arc<Notify> {
+        self.superseded.clone()
     }
 
     /// Notified when a member may be dead.
@@ -229,7 +234,7 @@ impl Router {
     /// Records a newer owner of a region, whose first message arrived before the store reported it.
     /// From now on messages for the region go to that owner, not to a local actor, nor to a process
     /// that may not know of the change. (In a migration the former owner has announced it.)
-    fn depose(
+    fn supersede(
         &self,
         links: &Links,
         directory: &Directory,
@@ -245,7 +250,7 @@ impl Router {
             Lookup::At(RegionAddress::Here(_)) => {
                 purview::log_limited!(warn, %region, %epoch, from, "a region that runs here has another owner");
                 directory.set_region(region, links.region(from, region));
-                self.deposed.notify_one();
+                self.superseded.notify_one();
             }
             Lookup::At(RegionAddress::Remote(at)) if at.process().is_some_and(|at| at != from) => {
                 tracing::debug!(%region, %epoch, from, "a region has another owner");
@@ -407,7 +412,7 @@ impl Router {
     }
 
     /// Migrations of other regions that the store has not reported yet.
-    pub fn moves_beside(&self, region: RegionId) -> Vec<KnownMove> {
+    pub fn moves_of_others(&self, region: RegionId) -> Vec<KnownMove> {
         let moved = self.moved.read();
         let others = moved.iter().filter(|(other, _)| **other != region);
         let known = |(region, at): (&RegionId, &Elsewhere)| KnownMove {
@@ -492,12 +497,12 @@ impl Router {
             BacklogEntry::Say(msg) => match directory.send_from_peer(to, msg) {
                 Ok(()) => {}
                 Err(NotSent::Full(msg)) => return Err(BacklogEntry::Say(msg)),
-                Err(other) => self.astray(directory, to, other.into_message()),
+                Err(other) => self.misrouted(directory, to, other.into_message()),
             },
             BacklogEntry::Passed(msg) => match directory.passed_on(to, msg) {
                 Ok(()) => {}
                 Err(SendError::Full(msg)) => return Err(BacklogEntry::Passed(msg)),
-                Err(SendError::Closed(msg)) => self.astray(directory, to, msg),
+                Err(SendError::Closed(msg)) => self.misrouted(directory, to, msg),
             },
             // A marker from a sender to the old owner, whose actor forwards it after everything
             // received before.
@@ -521,8 +526,8 @@ impl Router {
     }
 
     /// Handles a message for a region that is not local.
-    fn astray(&self, directory: &Directory, to: RegionId, msg: ToRegion) {
-        self.metrics.astray.fetch_add(1, Relaxed);
+    fn misrouted(&self, directory: &Directory, to: RegionId, msg: ToRegion) {
+        self.metrics.misrouted.fetch_add(1, Relaxed);
         if follows(&msg.input) {
             directory.keep(to, msg);
         }

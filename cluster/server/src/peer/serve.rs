@@ -21,10 +21,10 @@ use tonic::{Request, Response, Status, Streaming};
 use tower_service::Service;
 
 use super::Identity;
-use super::accept::{Refusals, Shown};
+use super::accept::{PeerIdentity, Refusals};
 use super::channel::{FRAME_BYTES, Receiving};
 use super::codec::{METHOD, Plain};
-use super::hello::{Hello, Kind, Refused, Versions, Welcome};
+use super::hello::{Hello, HelloError, Kind, Versions, Welcome};
 use super::received::{Received, ReceivedGuard, acknowledgements};
 use super::router::{Router, follows};
 use super::transport::ByteStream;
@@ -85,10 +85,10 @@ impl Inboxes {
     fn channel(
         &self,
         hello: &Hello,
-        shown: &Shown,
-    ) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
+        shown: &PeerIdentity,
+    ) -> Result<(Arc<AsyncMutex<Inbox>>, u16), HelloError> {
         let version = hello.check(&self.cluster, self.here, self.versions)?;
-        let member = self.router.member(hello.from).ok_or(Refused::Stranger(hello.from))?;
+        let member = self.router.member(hello.from).ok_or(HelloError::Stranger(hello.from))?;
         if let Some(shown) = &shown.0 {
             member.check(&self.cluster, shown)?;
         }
@@ -96,10 +96,10 @@ impl Inboxes {
         Ok((channels.entry((hello.from, hello.kind)).or_default().clone(), version))
     }
 
-    fn refused(&self, from: &dyn std::fmt::Display, why: &Refused) {
+    fn refused(&self, from: &dyn std::fmt::Display, why: &HelloError) {
         match why {
             // Processes learn of members at different times, so this is normal.
-            Refused::Stranger(_) | Refused::Process { .. } => {
+            HelloError::Stranger(_) | HelloError::Process { .. } => {
                 tracing::debug!(process = %from, error = %why, "a peer must try again");
             }
             _ => self.refusals.note(&format_args!("process {from}"), why),
@@ -110,7 +110,7 @@ impl Inboxes {
     pub(super) async fn open(
         self: Arc<Self>,
         hello: Hello,
-        shown: Shown,
+        shown: PeerIdentity,
         frames: ByteStream,
     ) -> Result<(Welcome, ByteStream), Status> {
         let opened = self.channel(&hello, &shown);
@@ -136,7 +136,7 @@ impl Inboxes {
         request: Request<Streaming<Bytes>>,
     ) -> Result<Response<ByteStream>, Status> {
         let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
-        let caller = request.extensions().get::<Caller<Shown>>().cloned();
+        let caller = request.extensions().get::<Caller<PeerIdentity>>().cloned();
         let shown = caller.as_ref().map(|caller| caller.info.clone()).unwrap_or_default();
         let frames = request.into_inner().boxed();
         let (welcome, acknowledged) = self.open(hello, shown, frames).await?;
@@ -162,7 +162,7 @@ impl Inboxes {
                 return Err(Status::aborted("a newer connection replaced this one"));
             }
             let Some(member) = self.router.member(hello.from) else {
-                return Err(Refused::Stranger(hello.from).into());
+                return Err(HelloError::Stranger(hello.from).into());
             };
             let sender = Sender { process: hello.from, role: member.role() };
             let bytes = frame.len();

@@ -6,7 +6,7 @@ use futures::{SinkExt, StreamExt};
 use purview::actor::directory::Directory;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::accept::Shown;
+use super::accept::PeerIdentity;
 use super::transport::{Dial, Offer, Transport};
 use super::{Identity, Links};
 use crate::executor::Executor;
@@ -24,7 +24,7 @@ impl Links {
         links.0.executor.spawn(async move {
             while let Some(offer) = offers.recv().await {
                 let Offer { hello, frames, mut acknowledge, answer } = offer;
-                let opened = inboxes.clone().open(hello, Shown::default(), frames).await;
+                let opened = inboxes.clone().open(hello, PeerIdentity::default(), frames).await;
                 let opened = opened.map(|(welcome, mut taken)| {
                     inboxes.executor().spawn(async move {
                         while let Some(Ok(upto)) = taken.next().await {

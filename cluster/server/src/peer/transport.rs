@@ -11,7 +11,7 @@ use futures::stream::BoxStream;
 use tokio::sync::oneshot;
 use tonic::{Code, Status};
 
-use super::hello::{Hello, Refused, STRANGER, Welcome};
+use super::hello::{Hello, HelloError, STRANGER, Welcome};
 use crate::tls::{Tls, Untrusted};
 
 /// Accepts the frames of a connection; an error means that it is closed.
@@ -64,7 +64,7 @@ pub enum DialError {
     Untrusted(#[from] Untrusted),
     /// Another process answers than the one that was called.
     #[error(transparent)]
-    Impostor(#[from] Refused),
+    Impostor(#[from] HelloError),
     /// It refused.
     #[error("{:?}: {}", .0.code(), .0.message())]
     Said(Status),

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::error::ServerError;
 use super::inside::Inside;
-use super::reach::Reach;
+use super::reach::ServerReach;
 use super::server::Server;
 use crate::config::Config;
 use crate::gateway::Tokens;
@@ -17,7 +17,7 @@ use crate::gateway::Tokens;
 /// A server on a thread of its own, for a process that does other things too.
 #[derive(Debug)]
 pub struct Background {
-    reach: Reach,
+    reach: ServerReach,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -73,7 +73,7 @@ impl Background {
     }
 
     /// Where it can be reached.
-    pub fn reach(&self) -> &Reach {
+    pub fn reach(&self) -> &ServerReach {
         &self.reach
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn patiently<T>(
         let why = format!("waiting: {error}");
         purview::log_limited!(warn, %error, "a store does not answer yet; will retry");
         supervisor::waits(&why, ATTEMPT);
-        waiting.get_or_insert_with(|| Waiting::start(config)).tell(why);
+        waiting.get_or_insert_with(|| WaitingConsole::start(config)).tell(why);
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE.1);
     };
@@ -64,13 +64,13 @@ fn passes(error: &ProcessError) -> bool {
 }
 
 /// Answers health checks while the process waits.
-struct Waiting {
+struct WaitingConsole {
     why: Arc<Mutex<String>>,
     console: Option<Console>,
 }
 
-impl Waiting {
-    fn start(config: &Config) -> Waiting {
+impl WaitingConsole {
+    fn start(config: &Config) -> WaitingConsole {
         let why = Arc::new(Mutex::new(String::new()));
         // A port that the system chooses is known to nobody yet.
         let addr = config.console.listen.filter(|addr| addr.port() != 0);
@@ -79,7 +79,7 @@ impl Waiting {
                 .inspect_err(|error| tracing::warn!(%error, "health checks are not answered yet"))
                 .ok()
         });
-        Waiting { why, console }
+        WaitingConsole { why, console }
     }
 
     fn tell(&self, why: String) {

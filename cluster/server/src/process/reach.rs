@@ -16,7 +16,7 @@ use crate::node::hosted::Hosted;
 
 /// Where a server can be reached, and what may be asked of it from any thread.
 #[derive(Debug, Clone)]
-pub struct Reach {
+pub struct ServerReach {
     /// WebSocket clients.
     pub ws: Option<SocketAddr>,
     /// TCP clients.
@@ -37,11 +37,11 @@ pub struct Reach {
     pub gateway: Arc<GatewayMetrics>,
 }
 
-impl Reach {
+impl ServerReach {
     /// That of a process with a gateway.
-    pub(super) fn of(process: &ClusterProcess) -> Result<Reach, ServerError> {
+    pub(super) fn of(process: &ClusterProcess) -> Result<ServerReach, ServerError> {
         let gateway = process.gateway.as_ref().ok_or(ServerError::Ended)?;
-        Ok(Reach {
+        Ok(ServerReach {
             ws: gateway.ws_addr(),
             tcp: gateway.tcp_addr(),
             secure: gateway.is_secure(),

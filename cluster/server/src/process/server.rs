@@ -13,7 +13,7 @@ use super::cluster::ClusterProcess;
 use super::environment::Environment;
 use super::error::{ProcessError, ServerError};
 use super::inside::Inside;
-use super::reach::Reach;
+use super::reach::ServerReach;
 use super::runtime::TaskRuntime;
 use super::start::in_cluster;
 use crate::config::Config;
@@ -31,7 +31,7 @@ const NAME: &str = "local";
 #[derive(Debug)]
 pub struct Server {
     process: ClusterProcess,
-    reach: Reach,
+    reach: ServerReach,
     file: Option<Redb>,
 }
 
@@ -62,12 +62,12 @@ impl Server {
             }) => {}
             lost = process.lost() => return Err(ProcessError::Node(lost).into()),
         }
-        let reach = Reach::of(&process)?;
+        let reach = ServerReach::of(&process)?;
         Ok(Server { process, reach, file })
     }
 
     /// Where it can be reached.
-    pub fn reach(&self) -> &Reach {
+    pub fn reach(&self) -> &ServerReach {
         &self.reach
     }
 

@@ -47,11 +47,11 @@ pub trait Checkpoints: Whole {
     /// knowing cannot replace what the next owner goes on from. A claim of an earlier epoch changes
     /// nothing.
     /// A missing snapshot is not an error.
-    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept>;
+    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<SavedSnapshots>;
 
     /// The newest snapshot of a region and the previous one.
     /// A missing snapshot is not an error.
-    async fn load(&self, key: &RegionKey) -> Result<Kept>;
+    async fn load(&self, key: &RegionKey) -> Result<SavedSnapshots>;
 
     /// Sets all snapshots of a region aside: they are no longer loaded, but their bytes stay in the
     /// store for inspection. Returns the number of snapshots.
@@ -109,7 +109,7 @@ pub struct PlayersSaved {
 
 /// The saved snapshots of a region.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct SavedSnapshots {
     /// The newest snapshot.
     pub newest: Option<Snapshot>,
     /// The previous snapshot.

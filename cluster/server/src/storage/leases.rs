@@ -99,7 +99,7 @@ pub enum Claim {
     /// The asking node owns the region.
     Granted(Grant),
     /// Nothing changed.
-    Refused(Refusal),
+    Refused(OwnerConflict),
 }
 
 /// The right to a region, valid while the owner's [`Authority`] holds and no other process takes it
@@ -120,7 +120,7 @@ pub struct Grant {
 
 /// A region that was not granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct OwnerConflict {
     /// The region that was asked for.
     pub key: RegionKey,
     /// The asking node.
@@ -142,7 +142,7 @@ pub enum Released {
         epoch: Epoch,
     },
     /// The asking node does not own the region with that epoch, or no longer. Nothing changed.
-    Not(Refusal),
+    Not(OwnerConflict),
 }
 
 /// The answer to setting a value.

@@ -23,8 +23,8 @@ pub mod password;
 
 pub use checkpoints::whole::{KeptLayout, Whole};
 pub use checkpoints::{
-    Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
-    Snapshot,
+    Checkpoints, ClaimOver, PlayerClaim, PlayerClaimed, PlayersSaved, Saved, SavedPlayer,
+    SavedSnapshots, Snapshot,
 };
 pub use error::{CheckpointError, LeaseError};
 pub use ids::{ClusterId, Incarnation, Revision};
@@ -32,4 +32,6 @@ pub use leases::authority::Authority;
 pub use leases::events::{Event, Watch};
 pub use leases::names::{About, NodeInfo, Owner, RegionKey, Value};
 pub use leases::view::{Change, Leader, View, What};
-pub use leases::{Claim, Grant, Leadership, Leases, Loss, Membership, Put, Refusal, Released};
+pub use leases::{
+    Claim, Grant, Leadership, Leases, Loss, Membership, OwnerConflict, Put, Released,
+};

@@ -37,7 +37,7 @@ impl Clusters {
         }
         each_row(key, rings, |first, last| {
             let beyond = self.wides_of(first, last).iter().filter(|wide| {
-                !is_beside(key, self.cells[self.clusters[**wide as usize].cell as usize].key)
+                !is_adjacent(key, self.cells[self.clusters[**wide as usize].cell as usize].key)
             });
             beyond.for_each(|wide| visit(*wide..wide + 1));
         });
@@ -83,7 +83,7 @@ impl Clusters {
     }
 }
 
-fn is_beside(a: u64, b: u64) -> bool {
+fn is_adjacent(a: u64, b: u64) -> bool {
     let apart = |shift: u32| (a >> shift & 0xffff).abs_diff(b >> shift & 0xffff);
     apart(0) <= 1 && apart(16) <= 1
 }

@@ -99,7 +99,7 @@ impl<'a> Ranges<'a> {
 }
 
 /// The pairs of the plane in hand.
-pub struct PlanePairs<'a> {
+pub struct ListingPairs<'a> {
     pub ranges: &'a Ranges<'a>,
     pub rules: &'a ViewRules,
     pub bonds: &'a Bonds,
@@ -108,7 +108,7 @@ pub struct PlanePairs<'a> {
     pub listing: usize,
 }
 
-impl Pairs for PlanePairs<'_> {
+impl Pairs for ListingPairs<'_> {
     #[inline]
     fn rank(&self, a: u32, b: u32, d2: u64) -> Option<u64> {
         if a.min(b) as usize >= self.listing {

@@ -35,7 +35,7 @@ fn disconnected(ms: u32) -> String {
 #[test]
 fn a_client_whose_player_stays_is_told_at_once_and_its_session_lives_as_long() {
     let mut b = Bench::in_world();
-    assert_eq!(b.say(Said::Leave), ["3: leave"]);
+    assert_eq!(b.say(ClientRequest::Leave), ["3: leave"]);
     assert_eq!(b.notice(stays(0, 8_000)), NOTHING, "a former owner says so");
     assert_eq!(b.notice(stays(1, 8_000)), ["left tick 200", "close Normal", "give back 1"]);
     assert_eq!(b.player.state(), State::Disconnected);

@@ -10,9 +10,15 @@ fn with_grace_period() -> PlayerConfig {
     PlayerConfig { grace_period_ms: 10_000, resend_ms: 1_000, resume_ms: 5_000, ..config() }
 }
 
-fn back() -> Said {
+fn back() -> ClientRequest {
     let (ask, ask_then) = (vec![FIRST, NEXT], vec![FAR]);
-    Said::Resume(Ok(Comeback { id: EntityId(40), acked: Seq(4), ask, ask_then, all: true }))
+    ClientRequest::Resume(Ok(Comeback {
+        id: EntityId(40),
+        acked: Seq(4),
+        ask,
+        ask_then,
+        all: true,
+    }))
 }
 
 fn asked(region: RegionId) -> String {
@@ -113,7 +119,7 @@ fn a_connection_that_breaks_leaves_an_absent_player_and_one_that_misbehaves_none
     );
     let drained = back_in_world().input(PlayerInput::Drain);
     assert_eq!(drained, ["close Elsewhere", "give back 1", &disconnected(NEXT, 10_000), "done"]);
-    let rude = back_in_world().say(Said::TooBig(10));
+    let rude = back_in_world().say(ClientRequest::TooBig(10));
     assert_eq!(rude, ["close TooBig", "4: leave"]);
     let replaced = back_in_world().notice(Notice::Replaced);
     assert_eq!(replaced, ["close Replaced", "give back 1", "done"]);
@@ -193,8 +199,8 @@ fn repeated_inputs_that_were_applied_meanwhile_are_passed_over() {
 #[test]
 fn a_search_in_vain_proves_nothing_where_not_all_regions_are_known() {
     let mut b = greeted();
-    let Said::Resume(Ok(known)) = back() else { unreachable!() };
-    b.say(Said::Resume(Ok(Comeback { ask_then: Vec::new(), all: false, ..known })));
+    let ClientRequest::Resume(Ok(known)) = back() else { unreachable!() };
+    b.say(ClientRequest::Resume(Ok(Comeback { ask_then: Vec::new(), all: false, ..known })));
     b.notice(Notice::Nowhere { asked: FIRST });
     let told = b.notice(Notice::Nowhere { asked: NEXT });
     assert_eq!(told, [format!("refused: {}", Problem::NotFound)], "it is to ask again");
@@ -310,7 +316,7 @@ fn a_join_whose_subject_has_a_player_that_must_stay_takes_it_over() {
     };
     let mut b = greeted();
     assert_eq!(b.input(PlayerInput::Claiming), NOTHING);
-    let Said::Resume(Ok(holder)) = back() else { unreachable!() };
+    let ClientRequest::Resume(Ok(holder)) = back() else { unreachable!() };
     let holder = Comeback { acked: Seq(0), ask_then: Vec::new(), ..holder };
     let to_leave = [FIRST, NEXT].map(|region| asked(region, ResumeFor::Leave));
     assert_eq!(b.input(PlayerInput::Evict(holder)), to_leave);

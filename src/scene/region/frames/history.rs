@@ -26,7 +26,7 @@ pub const UNKNOWN: u32 = u32::MAX;
 /// When an entity's trajectories were told, the newest first, and how wrong they are: what is asked for each viewer.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(128))]
-struct Told {
+struct SentTrajectories {
     len: u32,
     /// From which tick on.
     since: [TickStamp; KEPT],
@@ -48,7 +48,7 @@ struct EntityHistory {
     active: bool,
 }
 
-/// What was told of an entity before, the newest first: as many as [`Told`] says, but for one.
+/// What was told of an entity before, the newest first: as many as [`SentTrajectories`] says, but for one.
 type Older = [Trajectory; KEPT - 1];
 
 /// Of one tick, what is the same for all entities.
@@ -74,16 +74,16 @@ pub struct Histories {
     /// By slot: the place in the next three.
     of: Vec<u32>,
     all: Vec<EntityHistory>,
-    told: Vec<Told>,
+    told: Vec<SentTrajectories>,
     older: Vec<Older>,
     /// Places in `all` of the entities that are active.
     active: Vec<u32>,
     stirred: Vec<u32>,
 }
 
-impl Told {
-    fn of(since: TickStamp) -> Told {
-        Told { len: 1, since: [since; KEPT], error2: [0; KEPT] }
+impl SentTrajectories {
+    fn of(since: TickStamp) -> SentTrajectories {
+        SentTrajectories { len: 1, since: [since; KEPT], error2: [0; KEPT] }
     }
 
     /// Something else is told from now on. Says whether what was told before counts on.
@@ -178,7 +178,7 @@ impl EntityHistory {
     }
 
     /// Whether every viewer has been told where it stands, or is told by the rates.
-    fn is_settled(&self, told: &Told, pos: Pos, now: &Now) -> bool {
+    fn is_settled(&self, told: &SentTrajectories, pos: Pos, now: &Now) -> bool {
         let stands = self.newest.motion.is_standing() && self.newest.position(now.ms) == pos;
         told.len == 1 && (now.judged || (stands && self.past.rests_at(pos)))
     }
@@ -259,12 +259,12 @@ impl Histories {
         match known {
             Some(other) => {
                 *other = EntityHistory { active: other.active, ..new };
-                self.told[ix as usize] = Told::of(now.tick);
+                self.told[ix as usize] = SentTrajectories::of(now.tick);
                 ix
             }
             None => {
                 self.older.push([new.newest; KEPT - 1]);
-                self.told.push(Told::of(now.tick));
+                self.told.push(SentTrajectories::of(now.tick));
                 self.all.push(new);
                 self.of[slot as usize] = self.all.len() as u32 - 1;
                 self.of[slot as usize]

@@ -2,7 +2,9 @@
 
 use super::history::{UNKNOWN, standing};
 use super::pieces::trajectory_update;
-use super::{Common, Due, FrameEntry, FramePart, MOVE_BYTES, PART_BYTES, Reader, TRAJECTORY_BYTES};
+use super::{
+    Common, Due, FrameEntry, FramePart, FrameReader, MOVE_BYTES, PART_BYTES, TRAJECTORY_BYTES,
+};
 use crate::scene::messages::SessionFrame;
 use crate::scene::region::egress::{
     fixed_len, moving_len, trajectory_update_len, turning_len, weighted,
@@ -22,7 +24,7 @@ impl FramePart {
     #[inline]
     pub(super) fn urgency(
         &self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         e: &FrameEntry,
         turns: bool,
@@ -45,7 +47,12 @@ impl FramePart {
     }
 
     /// Tells how an entity goes on whose enter tells only where it is.
-    pub(super) fn tell_velocity(&mut self, reader: Reader<'_>, entities: &EntityStore, slot: u32) {
+    pub(super) fn tell_velocity(
+        &mut self,
+        reader: FrameReader<'_>,
+        entities: &EntityStore,
+        slot: u32,
+    ) {
         let (body, all) = (entities.body(slot), reader.all);
         if all.histories.moving(slot, body, all.now) != standing(body) {
             self.moving(reader, entities, slot, false);
@@ -56,7 +63,7 @@ impl FramePart {
     /// stay due. The rest of the frame is made.
     pub(super) fn pick_moves(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         viewer: &mut Viewer,
         frame: &SessionFrame,

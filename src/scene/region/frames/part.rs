@@ -1,8 +1,8 @@
 //! The frames of a part of the viewers: what each viewer's entries say that its client must be told.
 
 use super::{
-    Due, ENTER_BYTES, FrameEntry, FramePart, MAX_LEAVES, MAX_TOLD, Outcome, PART_BYTES, Reader,
-    TRAJECTORY_BYTES, properties,
+    Due, ENTER_BYTES, FrameEntry, FramePart, FrameReader, MAX_LEAVES, MAX_TOLD, Outcome,
+    PART_BYTES, TRAJECTORY_BYTES, properties,
 };
 use crate::scene::messages::SessionFrame;
 use crate::scene::mutants::{self, Mutant};
@@ -25,7 +25,7 @@ impl FramePart {
     /// Adds a player's own movement to the frame that is about to be added, if its client must be told.
     pub(super) fn add_own(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         viewer: &mut Viewer,
     ) {
@@ -36,7 +36,7 @@ impl FramePart {
 
     pub(super) fn add_frame(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         viewer: &mut Viewer,
     ) {
@@ -86,7 +86,7 @@ impl FramePart {
     /// Adds the crowd around the viewer's patch, if it is due and the client's allowance is not spent.
     fn add_crowd(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         viewer: &mut Viewer,
         frame: &mut SessionFrame,
@@ -103,7 +103,7 @@ impl FramePart {
 
     /// Begins a viewer's frame with what its client must be told whatever else there is.
     #[inline]
-    fn begin_frame(&mut self, reader: Reader<'_>, viewer: &mut Viewer) {
+    fn begin_frame(&mut self, reader: FrameReader<'_>, viewer: &mut Viewer) {
         if std::mem::take(&mut viewer.told_elsewhere) && reader.all.histories.is_estimated() {
             let never = reader.tick.long_before();
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.sent = never);
@@ -141,7 +141,7 @@ impl FramePart {
 
     /// Tells of the players that a viewer has in its view list, or had.
     #[inline]
-    fn tell_peers(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
+    fn tell_peers(&mut self, reader: FrameReader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
         let moved = entities.have_moved();
         for i in 0..viewer.registers.peers().len() {
             if moved && !find_again(entities, viewer, i) {
@@ -173,7 +173,7 @@ impl FramePart {
 
     /// Tells of the other entities that a viewer sees.
     #[inline]
-    fn tell_seen(&mut self, reader: Reader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
+    fn tell_seen(&mut self, reader: FrameReader<'_>, entities: &EntityStore, viewer: &mut Viewer) {
         let moved = entities.have_moved();
         for (i, s) in viewer.seen.iter_mut().enumerate() {
             if moved && entities.is_free(s.slot) {
@@ -204,7 +204,7 @@ impl FramePart {
     #[cfg(test)]
     fn assert_nothing_to_tell(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         e: FrameEntry,
     ) {
@@ -222,7 +222,7 @@ impl FramePart {
     #[inline]
     fn tell(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         e: FrameEntry,
         at: (u32, bool),

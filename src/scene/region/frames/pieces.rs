@@ -2,7 +2,8 @@
 //! slot of its entity.
 
 use super::{
-    ActPiece, Common, ENTER_BYTES, FramePart, NO_PIECE, PART_BYTES, Reader, TRAJECTORY, properties,
+    ActPiece, Common, ENTER_BYTES, FramePart, FrameReader, NO_PIECE, PART_BYTES, TRAJECTORY,
+    properties,
 };
 use crate::scene::TickStamp;
 use crate::scene::messages::{Entering, Following, TrajectoryUpdate};
@@ -28,7 +29,7 @@ impl FramePart {
     /// The piece of an entity that enters.
     pub(super) fn entering(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         slot: u32,
     ) -> u32 {
@@ -61,7 +62,7 @@ impl FramePart {
     #[inline]
     pub(super) fn moving(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         slot: u32,
         follows: bool,
@@ -83,7 +84,12 @@ impl FramePart {
 
     /// The piece of the trajectory of an entity for clients that were told the one before; `None`: they are told the
     /// whole.
-    fn following(&mut self, reader: Reader<'_>, entities: &EntityStore, slot: u32) -> Option<u32> {
+    fn following(
+        &mut self,
+        reader: FrameReader<'_>,
+        entities: &EntityStore,
+        slot: u32,
+    ) -> Option<u32> {
         let told = &mut self.told[slot as usize].following;
         if told.0 != reader.tick {
             *told = (reader.tick, NO_PIECE);
@@ -115,7 +121,7 @@ impl FramePart {
     }
 
     /// Tells what an entity has done, but for what the viewer was told of where it lived before.
-    pub(super) fn acts_of(&mut self, reader: Reader<'_>, slot: u32) {
+    pub(super) fn acts_of(&mut self, reader: FrameReader<'_>, slot: u32) {
         let acts = &reader.all.acts;
         let first = acts.partition_point(|act| act.slot < slot);
         let acts = acts[first..].iter().take_while(|act| act.slot == slot);

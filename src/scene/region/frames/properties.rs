@@ -9,7 +9,7 @@
 //! room: the entry keeps the farthest ring in which that happened, and when the entity comes nearer
 //! than that, the client is told what it may have missed.
 
-use super::{FrameEntry, FramePart, NO_PIECE, PART_BYTES, PROPERTY_BYTES, Reader};
+use super::{FrameEntry, FramePart, FrameReader, NO_PIECE, PART_BYTES, PROPERTY_BYTES};
 use crate::scene::Scene;
 use crate::scene::messages::PropertyUpdate;
 use crate::scene::mutants::{self, Mutant};
@@ -55,7 +55,7 @@ impl FramePart {
     #[inline]
     pub(super) fn tell_entering_properties(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         slot: u32,
     ) -> u8 {
@@ -68,7 +68,7 @@ impl FramePart {
     /// Tells those properties that the client may see and that are selected. Gives what is withheld.
     fn tell_selected(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         slot: u32,
         selected: impl Fn(&Level, Audience) -> bool,
@@ -91,7 +91,7 @@ impl FramePart {
     #[cold]
     pub(super) fn tell_properties(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         e: FrameEntry,
     ) -> u8 {
@@ -123,7 +123,7 @@ impl FramePart {
     #[inline]
     pub(super) fn tell_own_properties(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         viewer: &mut Viewer,
     ) {
@@ -137,7 +137,7 @@ impl FramePart {
     }
 
     /// Tells a player's own properties: all, or those that have changed. False when there is no room for all.
-    fn tell_owner(&mut self, reader: Reader<'_>, entities: &EntityStore, all: bool) -> bool {
+    fn tell_owner(&mut self, reader: FrameReader<'_>, entities: &EntityStore, all: bool) -> bool {
         let Some(schema) = schema(reader.scene, entities, reader.slot) else { return true };
         let mut done = true;
         for (ix, level) in entities.record(reader.slot).properties.levels().iter().enumerate() {
@@ -157,7 +157,7 @@ impl FramePart {
     /// Adds the level at `ix` of the entity at `slot` to the frame; false when there is no room.
     fn tell_property(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         slot: u32,
         ix: usize,
@@ -177,7 +177,7 @@ impl FramePart {
     /// The piece of the level at `ix` of the entity at `slot`: one for all frames of the tick.
     fn property(
         &mut self,
-        reader: Reader<'_>,
+        reader: FrameReader<'_>,
         entities: &EntityStore,
         slot: u32,
         ix: usize,

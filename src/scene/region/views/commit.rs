@@ -5,12 +5,12 @@
 
 use super::matching::PlaneMatching;
 use super::prediction::Part;
-use super::range_query::{self, Standing};
+use super::range_query::{self, Proximity};
 use super::{LocalMessage, ViewEngine};
 use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT};
 use crate::scene::views::matcher::Pair;
-use crate::scene::views::{Addressee, Key, Say};
+use crate::scene::views::{Addressee, Key, ViewMsgBody};
 use crate::scene::{Scene, Visibility};
 
 impl ViewEngine {
@@ -131,7 +131,7 @@ impl ViewEngine {
         }
         let mut no = None;
         viewer.registers.refuse(at, |_, say| no = Some(say));
-        let Some(Say::No { echo, at }) = no else { return };
+        let Some(ViewMsgBody::No { echo, at }) = no else { return };
         match self.of_mut(entities, b) {
             Some(other) => {
                 if let Some(known) = other.registers.find_at(a, id_a, moved, NO_SLOT) {
@@ -144,7 +144,7 @@ impl ViewEngine {
             }
             None => {
                 let to = Addressee { id: id_b, slot: b };
-                self.queue.outgoing.push(LocalMessage::new(a, to, Say::No { echo, at }));
+                self.queue.outgoing.push(LocalMessage::new(a, to, ViewMsgBody::No { echo, at }));
             }
         }
     }
@@ -186,7 +186,7 @@ impl ViewEngine {
         let mut answer = None;
         let Some(other) = viewers.get_mut(entities.body(b).viewer as usize) else { return };
         other.registers.handle_yes(&rules, other_at, yes, |to, say| match say {
-            Say::Yes(_) if to.id == id_a => answer = Some(say),
+            ViewMsgBody::Yes(_) if to.id == id_a => answer = Some(say),
             _ => queue.local.push_back(LocalMessage::new(b, to, say)),
         });
         let Some(viewer) = viewers.get_mut(entities.body(a).viewer as usize) else { return };
@@ -203,7 +203,7 @@ impl ViewEngine {
         &mut self,
         (of, to): (u32, u32),
         may_know: bool,
-        now: Standing,
+        now: Proximity,
         entities: &EntityStore,
     ) -> Option<usize> {
         let id = entities.body(to).id;

@@ -5,7 +5,7 @@
 use super::{SavedViewQueue, ViewEngine};
 use crate::scene::messages::Effect;
 use crate::scene::region::{EXPIRY, Region};
-use crate::scene::views::{Say, ViewMsg};
+use crate::scene::views::{ViewMsg, ViewMsgBody};
 use crate::scene::{EntityId, Epoch, RegionId};
 
 /// Messages that are kept for players that are unknown here and may be on their way.
@@ -66,7 +66,7 @@ impl Region {
         messages
     }
 
-    fn view_message(&self, from: EntityId, to: EntityId, say: Say) -> ViewMsg {
+    fn view_message(&self, from: EntityId, to: EntityId, say: ViewMsgBody) -> ViewMsg {
         let (from_region, from_epoch) = (self.identity.id(), self.identity.epoch());
         ViewMsg { from, from_region, from_epoch, to, say }
     }
@@ -128,14 +128,14 @@ impl Region {
 
     /// A YES to an unknown player is refused at once, so that the asker's place is not held for ever.
     fn refuse_for_unknown(&mut self, msg: &ViewMsg, fx: &mut Vec<Effect>) {
-        if let Say::Yes(number) | Say::Again(number) = msg.say {
+        if let ViewMsgBody::Yes(number) | ViewMsgBody::Again(number) = msg.say {
             // Nothing that it ever said stands.
-            self.answer(msg, Say::No { echo: number, at: u32::MAX }, fx);
+            self.answer(msg, ViewMsgBody::No { echo: number, at: u32::MAX }, fx);
         }
     }
 
     /// Answers a message of another region in the name of the player that it was for.
-    fn answer(&mut self, to: &ViewMsg, say: Say, fx: &mut Vec<Effect>) {
+    fn answer(&mut self, to: &ViewMsg, say: ViewMsgBody, fx: &mut Vec<Effect>) {
         self.views.figures.sent += 1;
         let answer = self.view_message(to.to, to.from, say);
         fx.push(Effect::View(to.from_region, answer));

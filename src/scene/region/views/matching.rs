@@ -7,7 +7,7 @@
 use super::ViewEngine;
 use super::ghost_links::KnownLinks;
 use super::plane_pairs::PlanePairs;
-use super::prediction::{Horizon, Part, Players, Predictions};
+use super::prediction::{Part, Players, PredictionRange, Predictions};
 use super::registered::{FoundPart, Registered};
 use crate::scene::messages::GhostLinks;
 use crate::scene::region::entities::{EntityStore, Renumbering};
@@ -60,11 +60,11 @@ impl ViewEngine {
     ) {
         let mut matching = std::mem::take(&mut self.matching);
         matching.sort_by_plane(entities);
-        let horizon = Horizon::new(entities, scene, &self.rules);
+        let range = PredictionRange::new(entities, scene, &self.rules);
         let mut done = 0;
         while let Some((plane_ix, _)) = matching.players.get(done).copied() {
             let mut plane = matching.take_plane(plane_ix);
-            done = matching.gather(&mut plane, (done, horizon), self, entities);
+            done = matching.gather(&mut plane, (done, range), self, entities);
             if plane.slots.len() > 1 {
                 matching.add_lists(&mut plane, self, entities, scene, workers);
                 plane.run(&matching.indices, self, entities, scene, workers);
@@ -138,7 +138,7 @@ impl Matching {
     fn gather(
         &mut self,
         plane: &mut PlaneMatching,
-        (first, horizon): (usize, Horizon),
+        (first, range): (usize, PredictionRange),
         views: &ViewEngine,
         entities: &EntityStore,
     ) -> usize {
@@ -157,7 +157,7 @@ impl Matching {
                     parts.push(Part::Real);
                     matcher.add((body.id, place.cap()), (place.x, place.z), searches)
                 }
-                None if self.predictions.has_moved(*slot, body.pos) && horizon.has(body) => {
+                None if self.predictions.has_moved(*slot, body.pos) && range.has(body) => {
                     parts.push(Part::Predicted);
                     matcher.add((body.id, place.cap()), (place.x, place.z), true)
                 }

@@ -7,7 +7,7 @@ use super::range_query;
 use super::{LocalMessage, ViewEngine, ViewQueue, Viewer};
 use crate::scene::prefetch;
 use crate::scene::region::entities::{EntityStore, NO_SLOT};
-use crate::scene::views::{Addressee, Key, NoEffect, PeerState, Say, ViewMsg};
+use crate::scene::views::{Addressee, Key, NoEffect, PeerState, ViewMsg, ViewMsgBody};
 use crate::scene::{EntityId, Epoch, RegionId, Scene};
 
 impl ViewEngine {
@@ -204,26 +204,26 @@ impl ViewEngine {
 
     /// A message of a player that is not mirrored here (any more). Returns the answer that it gets,
     /// if any.
-    pub fn handle_unknown(&mut self, viewer: u32, msg: &ViewMsg) -> Option<Say> {
+    pub fn handle_unknown(&mut self, viewer: u32, msg: &ViewMsg) -> Option<ViewMsgBody> {
         let ViewEngine { viewers, queue, .. } = self;
         let viewer = &mut viewers[viewer as usize];
         let at = viewer.registers.find(msg.from);
         match msg.say {
             // Withdrawn since.
-            Say::Yes(_) | Say::Again(_)
+            ViewMsgBody::Yes(_) | ViewMsgBody::Again(_)
                 if at.is_some_and(|i| !viewer.registers.wants_answer(i, msg.say)) =>
             {
                 None
             }
-            Say::Yes(number) | Say::Again(number) => {
+            ViewMsgBody::Yes(number) | ViewMsgBody::Again(number) => {
                 if let Some(at) = at {
                     viewer.registers.refuse_yes(at, number, |_, _| {});
                     viewer.drop_peer(at);
                     Self::mark_dirty(queue, viewer);
                 }
-                Some(Say::No { echo: number, at: viewer.registers.counter })
+                Some(ViewMsgBody::No { echo: number, at: viewer.registers.counter })
             }
-            Say::No { echo, at: said } => {
+            ViewMsgBody::No { echo, at: said } => {
                 let effect = at.map(|at| viewer.registers.handle_no(at, echo, said));
                 if effect.is_some_and(|h| h != NoEffect::NothingLost) {
                     Self::mark_dirty(queue, viewer);
@@ -245,7 +245,7 @@ impl ViewEngine {
     pub fn handle(
         &mut self,
         ix: usize,
-        (from, say): (u32, Say),
+        (from, say): (u32, ViewMsgBody),
         entities: &mut EntityStore,
         scene: &Scene,
     ) {
@@ -260,7 +260,7 @@ impl ViewEngine {
         };
         let mut lost = false;
         match say {
-            Say::No { echo, at: said } => {
+            ViewMsgBody::No { echo, at: said } => {
                 let Some(at) = known else { return };
                 match viewer.registers.handle_no(at, echo, said) {
                     NoEffect::NothingLost => {}
@@ -275,7 +275,7 @@ impl ViewEngine {
                     viewer.drop_peer(at);
                 }
             }
-            Say::Yes(number) | Say::Again(number) => {
+            ViewMsgBody::Yes(number) | ViewMsgBody::Again(number) => {
                 let registers = &mut viewer.registers;
                 let at = known.unwrap_or_else(|| registers.push(speaker, from));
                 let me = entities.place(slot);

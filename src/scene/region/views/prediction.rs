@@ -20,18 +20,18 @@ const SHELLS: i64 = 3;
 
 /// Which ghosts are predicted.
 #[derive(Debug, Clone, Copy)]
-pub struct Horizon {
+pub struct PredictionRange {
     rect: Rect,
     band_cm: i64,
     /// The rank of a pair without a bond and any distance.
     least: u64,
 }
 
-impl Horizon {
+impl PredictionRange {
     /// What the region of a store sees.
-    pub fn new(entities: &EntityStore, scene: &Scene, rules: &ViewRules) -> Horizon {
+    pub fn new(entities: &EntityStore, scene: &Scene, rules: &ViewRules) -> PredictionRange {
         let band_cm = scene.band_cm.into();
-        Horizon { rect: entities.rect(), band_cm, least: rules.rank(NO_BOND, 0, false) }
+        PredictionRange { rect: entities.rect(), band_cm, least: rules.rank(NO_BOND, 0, false) }
     }
 
     /// Whether all players are seen here with which a ghost may be linked, and the ghost is near players of this

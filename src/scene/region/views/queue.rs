@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::scene::region::entities::Renumbering;
-use crate::scene::views::{Addressee, Key, Say, ViewMsg};
+use crate::scene::views::{Addressee, Key, ViewMsg, ViewMsgBody};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Messages from other regions, and thresholds, that wait until they are read.
@@ -20,11 +20,11 @@ pub struct LocalMessage {
     pub(super) to: u32,
     /// The entity in slot `to` when the message was written; the slot may be another's since.
     pub(super) to_id: EntityId,
-    pub(super) say: Say,
+    pub(super) say: ViewMsgBody,
 }
 
 impl LocalMessage {
-    pub fn new(from: u32, to: Addressee, say: Say) -> LocalMessage {
+    pub fn new(from: u32, to: Addressee, say: ViewMsgBody) -> LocalMessage {
         LocalMessage { from, to: to.slot, to_id: to.id, say }
     }
 }
@@ -63,7 +63,7 @@ pub struct ViewQueue {
     /// For players of other regions.
     pub(super) outgoing: Vec<LocalMessage>,
     /// For players that are not mirrored here any more: from, to.
-    pub(super) undeliverable: Vec<(EntityId, EntityId, Say)>,
+    pub(super) undeliverable: Vec<(EntityId, EntityId, ViewMsgBody)>,
     /// Players that have lost a link or a request.
     pub(super) dirty: Vec<u32>,
     /// Players that the matcher must look at again, with their thresholds at that time: their registers have changed

@@ -94,25 +94,25 @@ pub fn same_plane(entities: &EntityStore, a: &Location, b: &Location) -> bool {
     a.plane_ix == b.plane_ix && entities.plane_at(a.plane_ix).plane != Plane::LIMBO
 }
 
-/// How two players stand to each other.
+/// How near two players are to each other.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing {
+pub struct Proximity {
     pub dist_cm: u32,
     pub class: u8,
     pub ring: u8,
 }
 
-/// How two players of one plane stand to each other, if they are in range: as the visibility says, or
+/// How near two players of one plane are to each other, if they are in range: as the visibility says, or
 /// as companions. `known` ones stay in range for longer.
 #[inline]
-fn standing(
+fn proximity(
     entities: &EntityStore,
     vis: &Visibility,
     rules: &ViewRules,
     (me_slot, me): (u32, &Location),
     (other_slot, other): (u32, &Location),
     known: bool,
-) -> Option<Standing> {
+) -> Option<Proximity> {
     let near = in_range(entities, vis, me, other, known);
     let bonded = me.tag & other.tag & TAG_BONDED != 0;
     if near.is_none() && !bonded {
@@ -123,10 +123,10 @@ fn standing(
         if bonded { entities.bond_class(rules, me_slot, other_slot, dist_cm) } else { NO_BOND };
     let exempt = || rules.exempt(class, dist_cm, known).then(|| me.patch.ring(other.patch));
     let ring = small_ring(near.or_else(exempt)?);
-    Some(Standing { dist_cm, class, ring })
+    Some(Proximity { dist_cm, class, ring })
 }
 
-/// How two players of one plane stand to each other, if they are in range; `known` ones stay in range
+/// How near two players of one plane are to each other, if they are in range; `known` ones stay in range
 /// for longer.
 #[inline]
 pub fn of_slots(
@@ -135,8 +135,8 @@ pub fn of_slots(
     rules: &ViewRules,
     (a, b): (u32, u32),
     known: bool,
-) -> Option<Standing> {
-    standing(entities, vis, rules, (a, entities.place(a)), (b, entities.place(b)), known)
+) -> Option<Proximity> {
+    proximity(entities, vis, rules, (a, entities.place(a)), (b, entities.place(b)), known)
 }
 
 /// Brings the peer's slot, distance, class and ring up to date. False when it is out of range or
@@ -163,7 +163,7 @@ pub fn refresh(
     if !same_plane(entities, me, other) {
         return false;
     }
-    let Some(now) = standing(entities, vis, rules, (me_slot, me), (peer.slot, other), true) else {
+    let Some(now) = proximity(entities, vis, rules, (me_slot, me), (peer.slot, other), true) else {
         return false;
     };
     (peer.dist_cm, peer.class, peer.ring) = (now.dist_cm, now.class, now.ring);
@@ -221,12 +221,12 @@ pub fn interested(
         let other = entities.body(other_slot);
         let Some(viewer) = viewers.get(other.viewer as usize) else { return };
         let (me, there) = ((slot, at), (other_slot, entities.place(other_slot)));
-        let prefers = |now: Standing, kept: bool| {
+        let prefers = |now: Proximity, kept: bool| {
             let rank = rules.rank(now.class, now.dist_cm, kept);
             rank <= ghost.threshold && Key::of(rank, ghost.id, other.id) < viewer.threshold
         };
         // Most are too far even if they know the ghost.
-        let at_best = standing(entities, vis, rules, me, there, true);
+        let at_best = proximity(entities, vis, rules, me, there, true);
         if !at_best.is_some_and(|now| prefers(now, true)) {
             return;
         }
@@ -239,7 +239,7 @@ pub fn interested(
             return;
         }
         let (shown, kept) = known.map_or((false, false), |p| (p.shown(), p.kept()));
-        let now = standing(entities, vis, rules, me, there, shown);
+        let now = proximity(entities, vis, rules, me, there, shown);
         if let Some(now) = now.filter(|now| prefers(*now, kept)) {
             interested.push((other_slot, slot, rules.rank(now.class, now.dist_cm, kept)));
         }

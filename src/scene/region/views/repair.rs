@@ -88,7 +88,7 @@ impl PlaneMatching {
         for (ix, _) in elsewhere {
             // A ghost accepts others than before, or a player lives here no more.
             self.parts[ix as usize] = Part::Ghost;
-            self.matcher.relent(ix, accepts(self.slots[ix as usize], entities));
+            self.matcher.accept_up_to(ix, accepts(self.slots[ix as usize], entities));
         }
         here.iter().for_each(|(ix, _)| self.parts[*ix as usize] = Part::Real);
         self.read_again(&here, matching, views, entities);
@@ -126,7 +126,7 @@ impl PlaneMatching {
         for (ix, part) in (0..).zip(&mut self.parts) {
             if *part == Part::Predicted {
                 *part = Part::Ghost;
-                self.matcher.relent(ix, accepts(self.slots[ix as usize], entities));
+                self.matcher.accept_up_to(ix, accepts(self.slots[ix as usize], entities));
             }
         }
         self.knows_others.fill(true);

@@ -17,7 +17,7 @@ struct Link {
 
 /// An entry that gave way.
 #[derive(Debug, Clone, Copy)]
-pub struct Lost {
+pub struct ReplacedLink {
     pub with: u32,
     pub rank: u64,
     pub one_sided: bool,
@@ -268,7 +268,7 @@ impl Lists {
         of: u32,
         (with, rank, one_sided): (u32, u64, bool),
         players: &[Player],
-    ) -> Option<Lost> {
+    ) -> Option<ReplacedLink> {
         let new = Link { rank, with, one_sided };
         let List { links, cap, .. } = &mut self.lists[of as usize];
         if links.len() < *cap {
@@ -278,7 +278,7 @@ impl Lists {
         }
         let lost = std::mem::replace(&mut links[self.worst[of as usize].at as usize], new);
         self.find_worst(of, players);
-        Some(Lost { with: lost.with, rank: lost.rank, one_sided: lost.one_sided })
+        Some(ReplacedLink { with: lost.with, rank: lost.rank, one_sided: lost.one_sided })
     }
 
     /// Takes `with` from the list of `of`; false if the list does not have it.

@@ -6,7 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Pair, Standing};
+use super::{LinkState, Pair};
 use crate::scene::EntityId;
 use crate::scene::prefetch;
 use crate::scene::views::Key;
@@ -22,7 +22,7 @@ const NONE: u32 = u32::MAX;
 pub struct Event {
     pub key: Key,
     pub pair: Pair,
-    pub standing: Standing,
+    pub link: LinkState,
 }
 
 impl Event {
@@ -36,7 +36,7 @@ impl Event {
 #[derive(Debug, Clone, Copy)]
 struct Queued {
     pair: Pair,
-    standing: Standing,
+    link: LinkState,
     next: u32,
 }
 
@@ -72,20 +72,20 @@ impl Pass {
 
     /// Adds a pair.
     #[inline]
-    pub fn push(&mut self, key: Key, pair: Pair, standing: Standing) {
+    pub fn push(&mut self, key: Key, pair: Pair, link: LinkState) {
         match self.bucket_of(key.rank) {
             Some(bucket) if bucket == self.at && !self.due.is_empty() => {
                 // The bucket in hand has been sorted.
-                let event = Event { key, pair, standing };
+                let event = Event { key, pair, link };
                 let to = self.due.partition_point(|due| due.key > key);
                 self.due.insert(to, event);
             }
             Some(bucket) => {
                 self.last = self.last.max(bucket);
                 let next = std::mem::replace(&mut self.buckets[bucket], self.queued.len() as u32);
-                self.queued.push(Queued { pair, standing, next });
+                self.queued.push(Queued { pair, link, next });
             }
-            None => self.others.push(Reverse(Event { key, pair, standing })),
+            None => self.others.push(Reverse(Event { key, pair, link })),
         }
     }
 
@@ -93,7 +93,7 @@ impl Pass {
     #[inline]
     pub fn push_search(&mut self, rank: u64, player: u32) {
         let key = Key::of(rank, EntityId(0), EntityId(0));
-        self.push(key, (player, player), Standing::No);
+        self.push(key, (player, player), LinkState::No);
     }
 
     #[inline]
@@ -146,12 +146,12 @@ impl Pass {
                 continue;
             }
             while next != NONE {
-                let Queued { pair, standing, next: after } = self.queued[next as usize];
+                let Queued { pair, link, next: after } = self.queued[next as usize];
                 let key = match pair {
                     (a, b) if a == b => Key::of(rank, EntityId(0), EntityId(0)),
                     pair => key_of(rank, pair),
                 };
-                let event = Event { key, pair, standing };
+                let event = Event { key, pair, link };
                 if !is_hopeless(&event) {
                     self.due.push(event);
                 }

@@ -35,9 +35,9 @@ impl Matcher {
     }
 
     /// A player lives in another region, or its list is predicted no more, and accepts pairs up to a rank.
-    pub fn relent(&mut self, ix: u32, accepts: u64) {
+    pub fn accept_up_to(&mut self, ix: u32, rank: u64) {
         let player = &mut self.players[ix as usize];
-        player.accepts = Some(accepts);
+        player.accepts = Some(rank);
         player.horizon = self.lists.horizon(ix as usize, player, self.base).min(self.reach);
         self.lists.end(ix);
     }

@@ -6,7 +6,7 @@ const ME: EntityId = EntityId(1);
 struct Table {
     rules: ViewRules,
     regs: Registers,
-    said: Vec<(u64, Say)>,
+    said: Vec<(u64, ViewMsgBody)>,
 }
 
 impl Table {
@@ -35,10 +35,10 @@ impl Table {
     }
 
     fn handle_yes(&mut self, id: u64, number: u32) {
-        self.handle(id, Say::Yes(number));
+        self.handle(id, ViewMsgBody::Yes(number));
     }
 
-    fn handle(&mut self, id: u64, yes: Say) {
+    fn handle(&mut self, id: u64, yes: ViewMsgBody) {
         let (ix, said) = (self.at(id), &mut self.said);
         self.regs.handle_yes(&self.rules, ix, yes, |p, say| said.push((p.id.0, say)));
     }
@@ -48,7 +48,7 @@ impl Table {
         self.regs.handle_no(ix, echo, at)
     }
 
-    fn said(&mut self) -> Vec<(u64, Say)> {
+    fn said(&mut self) -> Vec<(u64, ViewMsgBody)> {
         std::mem::take(&mut self.said)
     }
 
@@ -63,15 +63,15 @@ impl Table {
     }
 }
 
-fn no(echo: u32, at: u32) -> Say {
-    Say::No { echo, at }
+fn no(echo: u32, at: u32) -> ViewMsgBody {
+    ViewMsgBody::No { echo, at }
 }
 
 #[test]
 fn a_yes_is_answered_by_a_yes_while_there_is_room() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.handle_yes(2, 7);
-    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(1))]);
     assert_eq!(t.registers(2), (1, 7, 7, false));
     assert_eq!(t.links(), [2]);
 }
@@ -80,7 +80,7 @@ fn a_yes_is_answered_by_a_yes_while_there_is_room() {
 fn a_yes_from_an_asked_peer_makes_a_link_without_a_message() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
-    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(1))]);
     t.handle_yes(2, 3);
     assert_eq!(t.said(), []);
     assert_eq!(t.links(), [2]);
@@ -93,7 +93,7 @@ fn a_nearer_peer_replaces_the_worst_link_which_is_told_first() {
     t.handle_yes(3, 1);
     t.said();
     t.handle_yes(4, 9);
-    assert_eq!(t.said(), [(2, no(5, 2)), (4, Say::Yes(3))]);
+    assert_eq!(t.said(), [(2, no(5, 2)), (4, ViewMsgBody::Yes(3))]);
     assert_eq!(t.links(), [3, 4]);
     assert_eq!(t.registers(2), (0, 0, 5, false));
 }
@@ -116,7 +116,7 @@ fn at_equal_distance_the_smaller_ids_win() {
     t.said();
     t.handle_yes(4, 1);
     t.handle_yes(2, 1);
-    assert_eq!(t.said(), [(4, no(1, 1)), (3, no(1, 1)), (2, Say::Yes(2))]);
+    assert_eq!(t.said(), [(4, no(1, 1)), (3, no(1, 1)), (2, ViewMsgBody::Yes(2))]);
     assert_eq!(t.links(), [2]);
 }
 
@@ -137,7 +137,7 @@ fn a_better_link_withdraws_requests_that_it_makes_hopeless() {
     t.ask(3);
     t.said();
     t.handle_yes(4, 1);
-    assert_eq!(t.said(), [(4, Say::Yes(3)), (2, no(0, 3))]);
+    assert_eq!(t.said(), [(4, ViewMsgBody::Yes(3)), (2, no(0, 3))]);
     assert_eq!(t.registers(3), (2, 0, 0, false));
     assert_eq!(t.registers(2), (0, 0, 0, false));
 }
@@ -166,7 +166,7 @@ fn a_no_to_an_older_yes_leaves_the_newer_standing() {
     t.ask(2);
     t.refuse(2);
     t.ask(2);
-    assert_eq!(t.said(), [(2, Say::Yes(1)), (2, no(0, 1)), (2, Say::Yes(2))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(1)), (2, no(0, 1)), (2, ViewMsgBody::Yes(2))]);
     assert_eq!(t.handle_no(2, 1, 0), NoEffect::NothingLost);
     assert_eq!(t.registers(2), (2, 0, 0, false));
 }
@@ -193,7 +193,7 @@ fn a_no_overtaken_by_a_newer_yes_does_not_cancel_that_yes() {
     assert_eq!(t.registers(2), (0, 5, 5, false));
     let (rules, said) = (t.rules, &mut t.said);
     t.regs.answer(&rules, 0, 5, |p, say| said.push((p.id.0, say)));
-    assert_eq!(t.said(), [(2, Say::Yes(2))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(2))]);
     assert_eq!(t.links(), [2]);
 }
 
@@ -204,7 +204,7 @@ fn a_yes_withdrawn_before_it_arrives_is_ignored() {
     t.handle_yes(2, 3);
     assert_eq!((t.said(), t.links()), (vec![], vec![]));
     t.handle_yes(2, 4);
-    assert_eq!((t.said(), t.links()), (vec![(2, Say::Yes(1))], vec![2]));
+    assert_eq!((t.said(), t.links()), (vec![(2, ViewMsgBody::Yes(1))], vec![2]));
 }
 
 #[test]
@@ -212,9 +212,9 @@ fn the_side_that_said_no_asks_again_and_owes_nothing_then() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.handle_yes(2, 1);
     t.refuse(2);
-    assert_eq!(t.said(), [(2, Say::Yes(1)), (2, no(1, 1))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(1)), (2, no(1, 1))]);
     t.ask(2);
-    assert_eq!(t.said(), [(2, Say::Yes(2))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(2))]);
     assert_eq!(t.registers(2), (2, 0, 1, false));
 }
 
@@ -225,7 +225,7 @@ fn a_yes_clears_the_debt_of_the_side_that_said_no() {
     t.handle_no(2, 1, 0);
     t.said();
     t.handle_yes(2, 1);
-    assert_eq!(t.said(), [(2, Say::Yes(2))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(2))]);
     assert_eq!(t.registers(2), (2, 1, 1, false));
 }
 
@@ -239,7 +239,7 @@ fn a_link_from_the_ticks_start_counts_as_nearer_by_the_margin() {
     t.handle_yes(3, 1);
     assert_eq!(t.said(), [(3, no(1, 1))]);
     t.handle_yes(4, 1);
-    assert_eq!(t.said(), [(2, no(1, 1)), (4, Say::Yes(2))]);
+    assert_eq!(t.said(), [(2, no(1, 1)), (4, ViewMsgBody::Yes(2))]);
 }
 
 #[test]
@@ -252,9 +252,13 @@ fn a_new_link_has_no_margin_yet_and_a_lost_one_still_has_it() {
     t.handle_yes(3, 1);
     t.said();
     t.handle_yes(4, 1);
-    assert_eq!(t.said(), [(3, no(1, 2)), (4, Say::Yes(3))], "3 is new and has no margin");
+    assert_eq!(t.said(), [(3, no(1, 2)), (4, ViewMsgBody::Yes(3))], "3 is new and has no margin");
     t.handle_yes(2, 2);
-    assert_eq!(t.said(), [(4, no(1, 3)), (2, Say::Yes(4))], "2 comes back as if it had never left");
+    assert_eq!(
+        t.said(),
+        [(4, no(1, 3)), (2, ViewMsgBody::Yes(4))],
+        "2 comes back as if it had never left"
+    );
     t.regs.keep_links();
     t.handle_yes(4, 2);
     assert_eq!(t.said(), [(4, no(2, 4))], "now only 2 has the margin");
@@ -267,7 +271,7 @@ fn a_bond_beats_every_distance() {
     t.handle_yes(2, 1);
     t.said();
     t.handle_yes(3, 1);
-    assert_eq!(t.said(), [(2, no(1, 1)), (3, Say::Yes(2))]);
+    assert_eq!(t.said(), [(2, no(1, 1)), (3, ViewMsgBody::Yes(2))]);
 }
 
 #[test]
@@ -291,26 +295,26 @@ fn a_linked_peer_that_asks_again_receives_only_the_yes_again() {
     let mut t = Table::new(4, &[(2, 100)]);
     t.ask(2);
     t.handle_yes(2, 7);
-    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Yes(1))]);
     t.handle_yes(2, 9);
-    assert_eq!(t.said(), [(2, Say::Again(1))]);
+    assert_eq!(t.said(), [(2, ViewMsgBody::Again(1))]);
     assert_eq!(t.registers(2), (1, 9, 9, false));
     t.handle_yes(2, 9);
     assert_eq!(t.said(), []);
     // Its own side, even if it has forgotten that, and the answer to a YES that it has refused
     // since.
-    t.handle(2, Say::Again(9));
+    t.handle(2, ViewMsgBody::Again(9));
     assert_eq!((t.said(), t.links()), (vec![], vec![2]));
     t.refuse(2);
     assert_eq!(t.said(), [(2, no(9, 1))]);
-    t.handle(2, Say::Again(8));
+    t.handle(2, ViewMsgBody::Again(8));
     assert_eq!((t.said(), t.links()), (vec![], vec![]));
-    t.handle(2, Say::Again(9));
-    assert_eq!((t.said(), t.links()), (vec![(2, Say::Yes(2))], vec![2]));
+    t.handle(2, ViewMsgBody::Again(9));
+    assert_eq!((t.said(), t.links()), (vec![(2, ViewMsgBody::Yes(2))], vec![2]));
     let mut other = Table::new(4, &[(2, 100)]);
     other.ask(2);
     other.handle_yes(2, 1);
-    assert_eq!((other.links(), other.said()), (vec![2], vec![(2, Say::Yes(1))]));
+    assert_eq!((other.links(), other.said()), (vec![2], vec![(2, ViewMsgBody::Yes(1))]));
 }
 
 /// A slot that was reassigned too early: no message may be sent in the name of its former entity.
@@ -329,7 +333,7 @@ fn request_numbers_wrap_past_zero() {
     t.regs.counter = u32::MAX;
     let mut said = Vec::new();
     t.regs.ask(0, |_, say| said.push(say));
-    assert_eq!(said, [Say::Yes(1)], "0 stands for no request");
+    assert_eq!(said, [ViewMsgBody::Yes(1)], "0 stands for no request");
 }
 
 proptest::proptest! {

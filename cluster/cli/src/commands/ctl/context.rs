@@ -121,11 +121,11 @@ impl Contexts {
     /// Writes the file beside its place and then moves it there: a reader sees the old or the new one.
     fn write(&self, file: &Path) -> Result<(), ContextError> {
         let text = toml::to_string(self).unwrap_or_default();
-        let beside = file.with_extension(format!("{}.new", std::process::id()));
+        let temporary = file.with_extension(format!("{}.new", std::process::id()));
         let folder = file.parent().unwrap_or(file);
         let done = std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&beside, text))
-            .and_then(|()| std::fs::rename(&beside, file));
+            .and_then(|()| std::fs::write(&temporary, text))
+            .and_then(|()| std::fs::rename(&temporary, file));
         done.map_err(|error| ContextError::File { path: file.display().to_string(), error })
     }
 

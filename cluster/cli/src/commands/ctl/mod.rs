@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use purview_demo::flags::ConfigFlags;
 use purview_server::admin::{self, Scope};
 use purview_server::config::ConfigErrors;
-use purview_server::http::{self, Answer, HttpError};
+use purview_server::http::{self, HttpError, HttpResponse};
 
 pub use balance::BalanceCommand;
 pub use context::{ContextCommand, ContextError};
@@ -143,7 +143,7 @@ pub enum CtlError {
 
 /// An error response of the console.
 #[derive(Debug, Deserialize)]
-struct Refusal {
+struct ErrorBody {
     error: String,
     expected: String,
 }
@@ -228,8 +228,8 @@ struct Target {
     caller: http::Caller,
 }
 
-fn told(url: String, answer: Result<Answer, HttpError>) -> Result<ApiAnswer, CtlError> {
-    let Answer { status, body } = answer.map_err(|e| match e {
+fn told(url: String, answer: Result<HttpResponse, HttpError>) -> Result<ApiAnswer, CtlError> {
+    let HttpResponse { status, body } = answer.map_err(|e| match e {
         HttpError::BadUrl(_) => CtlError::BadUrl(e),
         HttpError::Trust(e) => CtlError::Trust(e),
         HttpError::NoAnswer { .. } | HttpError::Silent { .. } => CtlError::NoAnswer(e),
@@ -238,7 +238,7 @@ fn told(url: String, answer: Result<Answer, HttpError>) -> Result<ApiAnswer, Ctl
         return Ok(ApiAnswer { url, status, body });
     }
     match serde_json::from_slice(&body) {
-        Ok(Refusal { error, expected }) => Err(CtlError::Refused { error, expected }),
+        Ok(ErrorBody { error, expected }) => Err(CtlError::Refused { error, expected }),
         Err(_) => Err(CtlError::Stranger { url, status }),
     }
 }

@@ -32,9 +32,9 @@ pub struct WhyArgs {
     pub json: bool,
 }
 
-/// The printed part of the answer.
+/// The printed part of the explanation.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct Explanation {
     seen: bool,
     sentences: Vec<String>,
 }
@@ -43,7 +43,7 @@ struct Answer {
 pub(super) async fn run(args: &WhyArgs) -> anyhow::Result<u8> {
     let WhyArgs { a, b, console, json } = args;
     let told = console.get(&format!("/api/why?a={a}&b={b}")).await?;
-    let Answer { seen, sentences } = told.read()?;
+    let Explanation { seen, sentences } = told.read()?;
     let lines: String = sentences.iter().map(|sentence| format!("{sentence}\n")).collect();
     told.print(*json, &lines)?;
     Ok(if seen { 0 } else { NOT_SEEN })

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use purview_server::backup::file::{FileError, Record, read};
-use purview_server::storage::{Kept, KeptLayout, RegionKey, SavedPlayer};
+use purview_server::storage::{KeptLayout, RegionKey, SavedPlayer, SavedSnapshots};
 use serde_json::{Value, json};
 
 use crate::world::{LATE_TICKS, World, pause, with_world};
@@ -31,7 +31,7 @@ import worker";
 /// What a backup holds.
 #[derive(Default, PartialEq)]
 struct Stored {
-    regions: Vec<(RegionKey, Kept)>,
+    regions: Vec<(RegionKey, SavedSnapshots)>,
     players: BTreeMap<String, SavedPlayer>,
     layouts: Vec<KeptLayout>,
 }

@@ -8,7 +8,8 @@ use purview_server::launch::EtcdServer;
 use purview_server::storage::leases::embedded::{Clock, Embedded, ManualClock};
 use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
 use purview_server::storage::{
-    Authority, Claim, Event, Grant, Leases, Membership, NodeInfo, Refusal, RegionKey, View, Watch,
+    Authority, Claim, Event, Grant, Leases, Membership, NodeInfo, OwnerConflict, RegionKey, View,
+    Watch,
 };
 
 use purview_lab::sim::store::LeaseWay;
@@ -258,7 +259,7 @@ pub fn granted(claim: Claim) -> Grant {
     }
 }
 
-pub fn refused(claim: Claim) -> Refusal {
+pub fn refused(claim: Claim) -> OwnerConflict {
     match claim {
         Claim::Refused(refusal) => refusal,
         Claim::Granted(grant) => panic!("{grant:?}"),

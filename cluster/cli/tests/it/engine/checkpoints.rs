@@ -6,8 +6,8 @@ use purview_server::launch::PostgresServer;
 use purview_server::storage::checkpoints::postgres::Postgres;
 use purview_server::storage::checkpoints::redb::{FILE, Redb};
 use purview_server::storage::{
-    CheckpointError, Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Saved,
-    SavedPlayer, Snapshot,
+    CheckpointError, Checkpoints, ClaimOver, PlayerClaim, PlayerClaimed, PlayersSaved, Saved,
+    SavedPlayer, SavedSnapshots, Snapshot,
 };
 
 use super::bench::region;
@@ -50,7 +50,7 @@ fn placed_at(name: &str, (epoch, clock): (u64, u64), place: &str) -> SavedPlayer
 
 async fn the_newest_snapshot_and_the_one_before_are_kept(bench: &CheckpointStore) {
     let store = bench.open().await;
-    assert_eq!(store.load(&region(1)).await.unwrap(), Kept::default());
+    assert_eq!(store.load(&region(1)).await.unwrap(), SavedSnapshots::default());
     assert_eq!(store.highest_epoch().await.unwrap(), Epoch(0));
     assert_eq!(store.regions().await.unwrap(), []);
     let steps =
@@ -59,7 +59,7 @@ async fn the_newest_snapshot_and_the_one_before_are_kept(bench: &CheckpointStore
     for step in steps {
         assert_eq!(save(&*store, 1, &step).await, Saved::Ok);
         let kept = store.load(&region(1)).await.unwrap();
-        assert_eq!(kept, Kept { newest: Some(step.clone()), previous });
+        assert_eq!(kept, SavedSnapshots { newest: Some(step.clone()), previous });
         previous = Some(step);
     }
     save(&*store, 0, &snapshot(2, 1, "other")).await;
@@ -74,7 +74,7 @@ async fn saving_the_same_snapshot_again_changes_nothing(bench: &CheckpointStore)
         assert_eq!(save(&*store, 1, step).await, Saved::Ok);
     }
     let kept = store.load(&region(1)).await.unwrap();
-    assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
+    assert_eq!(kept, SavedSnapshots { newest: Some(second), previous: Some(first) });
 }
 
 async fn an_older_snapshot_never_replaces_a_newer_one(bench: &CheckpointStore) {
@@ -87,7 +87,7 @@ async fn an_older_snapshot_never_replaces_a_newer_one(bench: &CheckpointStore) {
         assert_eq!(save(&*store, 1, &late).await, fenced);
     }
     let kept = store.load(&region(1)).await.unwrap();
-    assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
+    assert_eq!(kept, SavedSnapshots { newest: Some(second), previous: Some(first) });
     // Another region has its own snapshots.
     assert_eq!(save(&*store, 2, &snapshot(1, 1, "y")).await, Saved::Ok);
 }
@@ -97,7 +97,7 @@ async fn a_claim_keeps_earlier_owners_from_saving(bench: &CheckpointStore) {
     let (first, second) = (snapshot(3, 10, "a"), snapshot(3, 20, "b"));
     save(&*store, 1, &first).await;
     save(&*store, 1, &second).await;
-    let kept = Kept { newest: Some(second), previous: Some(first) };
+    let kept = SavedSnapshots { newest: Some(second), previous: Some(first) };
     assert_eq!(store.claim(&region(1), Epoch(7)).await.unwrap(), kept);
     assert_eq!(store.claim(&region(1), Epoch(5)).await.unwrap(), kept, "an earlier claim reads");
     assert_eq!(store.highest_epoch().await.unwrap(), Epoch(7));
@@ -108,15 +108,15 @@ async fn a_claim_keeps_earlier_owners_from_saving(bench: &CheckpointStore) {
     assert_eq!(store.load(&region(1)).await.unwrap(), kept);
     let next = snapshot(7, 21, "c");
     assert_eq!(save(&*store, 1, &next).await, Saved::Ok);
-    let kept = Kept { newest: Some(next), previous: kept.newest };
+    let kept = SavedSnapshots { newest: Some(next), previous: kept.newest };
     assert_eq!(store.load(&region(1)).await.unwrap(), kept);
     // A region without a snapshot can be claimed, too, and then has none.
-    assert_eq!(store.claim(&region(2), Epoch(4)).await.unwrap(), Kept::default());
+    assert_eq!(store.claim(&region(2), Epoch(4)).await.unwrap(), SavedSnapshots::default());
     assert_eq!(store.regions().await.unwrap(), [region(1)]);
     assert!(matches!(save(&*store, 2, &snapshot(3, 9, "x")).await, Saved::Fenced { .. }));
     let first = snapshot(4, 1, "d");
     assert_eq!(save(&*store, 2, &first).await, Saved::Ok);
-    let kept = Kept { newest: Some(first), previous: None };
+    let kept = SavedSnapshots { newest: Some(first), previous: None };
     assert_eq!(store.load(&region(2)).await.unwrap(), kept);
 }
 
@@ -248,14 +248,17 @@ async fn a_snapshot_that_is_set_aside_is_no_longer_loaded(bench: &CheckpointStor
         save(&*store, 2, &snapshot(4, tick, "sound")).await;
     }
     assert_eq!(store.set_aside(&region(1)).await.unwrap(), 2);
-    assert_eq!(store.load(&region(1)).await.unwrap(), Kept::default());
+    assert_eq!(store.load(&region(1)).await.unwrap(), SavedSnapshots::default());
     assert_eq!(store.set_aside(&region(1)).await.unwrap(), 0, "nothing is left");
     assert!(store.highest_epoch().await.unwrap() >= Epoch(3));
     let kept = store.load(&region(2)).await.unwrap();
     assert_eq!(kept.newest, Some(snapshot(4, 2, "sound")), "another region has its own");
     let next = snapshot(9, 1, "new");
     assert_eq!(save(&*store, 1, &next).await, Saved::Ok);
-    assert_eq!(store.load(&region(1)).await.unwrap(), Kept { newest: Some(next), previous: None });
+    assert_eq!(
+        store.load(&region(1)).await.unwrap(),
+        SavedSnapshots { newest: Some(next), previous: None }
+    );
 }
 
 async fn stored_data_survives_closing_and_opening(bench: &mut CheckpointStore) {
@@ -268,7 +271,7 @@ async fn stored_data_survives_closing_and_opening(bench: &mut CheckpointStore) {
     bench.restart();
     let opened = bench.open().await;
     let kept = opened.load(&region(1)).await.unwrap();
-    assert_eq!(kept, Kept { newest: Some(second), previous: Some(first) });
+    assert_eq!(kept, SavedSnapshots { newest: Some(second), previous: Some(first) });
     assert_eq!(opened.load_player("ann").await.unwrap(), Some(place("ann", 5, "a")));
     let late = save(&*opened, 1, &snapshot(3, 11, "x")).await;
     assert_eq!(late, Saved::Fenced { by: Epoch(4), tick: Tick(1) });
@@ -336,7 +339,7 @@ async fn clusters_do_not_see_each_others_checkpoints() {
     let (one, other) = (one.unwrap(), other.unwrap());
     save(&one, 1, &snapshot(9, 1, "a")).await;
     one.save_players(vec![place("ann", 5, "a")]).await.unwrap();
-    assert_eq!(other.load(&region(1)).await.unwrap(), Kept::default());
+    assert_eq!(other.load(&region(1)).await.unwrap(), SavedSnapshots::default());
     assert_eq!(other.load_player("ann").await.unwrap(), None);
     assert_eq!(other.highest_epoch().await.unwrap(), Epoch(0));
     assert_eq!(save(&other, 1, &snapshot(1, 1, "b")).await, Saved::Ok);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proxy_header::{ProxiedAddress, ProxyHeader};
 use purview::wire::client::Hello;
 use purview::wire::{CloseCode, PROTOCOL_VERSION, ServerMsg};
-use purview_server::admission::{AddressLimits, Refusal};
+use purview_server::admission::{AddressLimits, RefusalReason};
 use purview_server::gateway::GatewayConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -36,7 +36,7 @@ async fn client(world: &World, n: u8) -> Client {
     Client::Tcp(from([127, 0, 0, n], tcp(world)).await)
 }
 
-fn refused(world: &World, why: Refusal) -> u64 {
+fn refused(world: &World, why: RefusalReason) -> u64 {
     world.gateway.metrics().admission.refusals().find(|(known, _)| *known == why).unwrap().1
 }
 
@@ -95,7 +95,10 @@ async fn the_oldest_connection_without_a_hello_makes_room() {
     let mut honest = world.tcp().await;
     assert!(hung_up(&mut idle[0]).await);
     world.enter(&mut honest).await;
-    assert_eq!((refused(&world, Refusal::Evicted), refused(&world, Refusal::Full)), (1, 0));
+    assert_eq!(
+        (refused(&world, RefusalReason::Evicted), refused(&world, RefusalReason::Full)),
+        (1, 0)
+    );
 }
 
 #[actix_rt::test]
@@ -140,7 +143,7 @@ async fn an_address_with_failing_tokens_is_blocked() {
     }
     let mut blocked = client(&world, 2).await;
     assert_eq!(blocked.closed().await, u16::from(CloseCode::Overload));
-    assert_eq!(refused(&world, Refusal::Blocked), 1);
+    assert_eq!(refused(&world, RefusalReason::Blocked), 1);
     assert_eq!(world.gateway.metrics().admission.tokens_failed.load(Relaxed), 3);
     // Other addresses and existing sessions are not affected.
     world.enter(&mut client(&world, 3).await).await;
@@ -176,7 +179,7 @@ async fn only_a_listed_proxy_names_the_client() {
     let mut bare = from([127, 0, 0, 2], tcp(&world)).await;
     bare.write_all(&[0; 16]).await.unwrap();
     assert!(hung_up(&mut bare).await);
-    assert_eq!(refused(&world, Refusal::Proxy), 1);
+    assert_eq!(refused(&world, RefusalReason::Proxy), 1);
     let mut liar = from([127, 0, 0, 3], tcp(&world)).await;
     liar.write_all(&named("203.0.113.9")).await.unwrap();
     assert_ne!(Client::Tcp(liar).closed().await, u16::from(CloseCode::Overload));

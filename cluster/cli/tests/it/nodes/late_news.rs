@@ -141,7 +141,7 @@ fn late_news_about_a_former_owners_end_does_not_hide_an_owner_that_has_announced
 #[test]
 fn a_process_that_all_others_have_dropped_ends_whatever_the_store_says() {
     three(Duration::from_secs(400), async |three, _| {
-        three.way_of_a.betray();
+        three.way_of_a.revoke_silently();
         let lost =
             tokio::time::timeout(PATIENCE, three.a.lost()).await.expect("the process is told");
         assert!(matches!(lost, NodeError::Lost(Loss::Disowned)), "{lost}");

@@ -9,7 +9,7 @@ use purview::scene::{EntityId, Kind, Pos};
 use purview_client::{ClientError, Clock, Event, Player, Retry, View, Walker, join};
 use purview_demo::land::Land;
 use purview_server::gateway::Tokens;
-use purview_server::process::Reach;
+use purview_server::process::ServerReach;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -38,7 +38,7 @@ pub struct Soldier {
 
 impl Soldier {
     /// Joins the city, with a guild in its token.
-    pub async fn join(reach: &Reach, tokens: &Tokens, name: &str, guild: &str) -> Soldier {
+    pub async fn join(reach: &ServerReach, tokens: &Tokens, name: &str, guild: &str) -> Soldier {
         let claims = [("guild".to_owned(), guild.into())].into_iter().collect();
         let lasts = Some(Duration::from_secs(600));
         let token = tokens.mint_with(name, lasts, &Default::default(), claims).expect("a token");

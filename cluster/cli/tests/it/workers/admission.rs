@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt;
-use purview::actor::admission::{Admission, Answer, Visitor};
+use purview::actor::admission::{Admission, PendingDecision, Visitor};
 use purview::actor::logic::LogicFactory;
 use purview::actor::player::Planes;
 use purview::scene::region::GameLogic;
@@ -15,13 +15,13 @@ use purview_server::gateway::Tokens;
 use purview_server::interest::client::Address;
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, command};
-use purview_server::process::{Background, Reach};
+use purview_server::process::{Background, ServerReach};
 
 use super::support::{CONFIG, PATIENCE, Worker, address, open, runtime, server, with_worker};
 
 /// A subject wants to join a plane; the answer of the server.
 async fn join(
-    reach: &Reach,
+    reach: &ServerReach,
     subject: &str,
     plane: Option<i32>,
 ) -> Result<Client, (ErrorCode, String)> {
@@ -60,7 +60,7 @@ impl LogicFactory for Choosy {
 }
 
 impl Admission for Choosy {
-    fn ask(&self, visitor: Visitor) -> Option<Answer> {
+    fn ask(&self, visitor: Visitor) -> Option<PendingDecision> {
         let answer = match visitor.account.subject() {
             "bob" => Err("not today".to_owned()),
             "cid" => Ok(Some(Plane(if visitor.jumps { 7 } else { 2 }))),
@@ -99,7 +99,7 @@ fn rules_inside_the_server_are_asked() {
 }
 
 /// Where a subject finds itself that joins without a plane.
-async fn line_of(reach: &Reach, subject: &str, planes: &Planes) -> (Client, Plane) {
+async fn line_of(reach: &ServerReach, subject: &str, planes: &Planes) -> (Client, Plane) {
     let token = Tokens::dev().mint_for(subject, Some(PATIENCE), planes).expect("a token");
     let url = reach.url().expect("a listener for clients");
     let mut client = Client::connect(&url, &token).await.expect("a session");

@@ -5,7 +5,7 @@ use purview::scene::{EntityId, Pos};
 use purview::wire::ErrorCode;
 use purview_client::{Client, Event, Receiver, Sender, View, join_at};
 use purview_server::gateway::Tokens;
-use purview_server::process::Reach;
+use purview_server::process::ServerReach;
 use tokio::time::timeout;
 
 use super::support::PATIENCE;
@@ -21,13 +21,13 @@ pub struct Player {
 }
 
 impl Player {
-    pub async fn join(reach: &Reach, x: i32, z: i32) -> Player {
+    pub async fn join(reach: &ServerReach, x: i32, z: i32) -> Player {
         let token = Tokens::dev().mint(&format!("p{x}-{z}"), Some(PATIENCE)).expect("a token");
         Player::join_by(reach, &token, x, z).await
     }
 
     /// Joins with a token.
-    pub async fn join_by(reach: &Reach, token: &str, x: i32, z: i32) -> Player {
+    pub async fn join_by(reach: &ServerReach, token: &str, x: i32, z: i32) -> Player {
         let url = reach.url().expect("the server has a listener for clients");
         let mut client = Client::connect(&url, token).await.expect("a session");
         let joined = client.join(join_at("wood", Pos::ground(x, z))).await.expect("a player");

@@ -7,7 +7,7 @@ use purview_server::gateway::Tokens;
 use purview_server::interest::client::{Address, ClientError};
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, command, response};
-use purview_server::process::{Background, Reach};
+use purview_server::process::{Background, ServerReach};
 use tokio::time::timeout;
 
 pub use crate::common::{PATIENCE, runtime};
@@ -34,7 +34,7 @@ pub fn server(more: &str) -> Background {
     Background::start(config, Tokens::dev()).expect("a server")
 }
 
-pub fn address(reach: &Reach) -> Address {
+pub fn address(reach: &ServerReach) -> Address {
     Address::new(&format!("http://{}", reach.logic.expect("workers can connect")))
 }
 
@@ -173,7 +173,7 @@ impl Worker {
         }
     }
 
-    pub async fn begin(reach: &Reach, name: &str) -> Worker {
+    pub async fn begin(reach: &ServerReach, name: &str) -> Worker {
         Worker::begin_at(&address(reach), name).await
     }
 
@@ -190,7 +190,7 @@ impl Worker {
     }
 
     /// Waits for all four regions.
-    pub async fn begin_with_all(reach: &Reach, name: &str) -> Worker {
+    pub async fn begin_with_all(reach: &ServerReach, name: &str) -> Worker {
         let mut worker = Worker::begin(reach, name).await;
         worker.until(|worker| worker.leases.len() == 4).await;
         worker

@@ -5,7 +5,7 @@ mod cluster;
 mod field;
 mod large;
 mod optimum;
-mod world;
+mod workload;
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ use cluster::Cluster;
 pub use cluster::{Policy, Tally};
 pub use large::Large;
 pub use optimum::Small;
-pub use world::Scenario;
-use world::World;
+pub use workload::Scenario;
+use workload::Workload;
 
 /// Lands along the side of the map.
 const LANDS: i32 = 16;
@@ -108,11 +108,11 @@ pub fn bench_balance(args: &BenchBalanceArgs) -> BalanceBench {
 }
 
 fn run(scenario: Scenario, policy: Policy, players: usize, seed: u64) -> BalanceRow {
-    let mut world = World::new(scenario, players, LANDS, seed);
+    let mut workload = Workload::new(scenario, players, LANDS, seed);
     let mut cluster = Cluster::new(policy, 4, LANDS / 4, 4, seed + 99);
     let mut seconds = Vec::new();
     for t in 0..RUN_S {
-        let field = world.step(t as f64);
+        let field = workload.step(t as f64);
         let (nodes, region) = cluster.loads(&field);
         let (busiest, all) = (nodes.iter().copied().fold(0.0, f64::max), nodes.iter().sum::<f64>());
         let by_mean = busiest * nodes.len() as f64 / all;

@@ -1,8 +1,8 @@
 //! `purview-lab bench cluster`: what players notice when regions migrate and when nodes shut down, crash, fall silent or
 //! are cut off, and the cost of more nodes. It runs a real cluster of processes.
 
+mod fault_trial;
 pub mod market;
-mod ordeal;
 mod walkers;
 
 use std::fmt;
@@ -174,7 +174,7 @@ impl fmt::Display for ClusterBench {
 pub fn bench_cluster(args: &BenchClusterArgs) -> anyhow::Result<ClusterBench> {
     let runtime = one_thread()?;
     if !args.cost {
-        return ordeal::run(args, &runtime);
+        return fault_trial::run(args, &runtime);
     }
     let [one, four] = [1, 4].map(|nodes| cost_us(args.players, nodes, &runtime));
     Ok(ClusterBench { cost_us: Some([one?, four?]), ..ClusterBench::default() })

@@ -11,7 +11,7 @@ use purview::scene::{Pos, RangeSet, Rect};
 use purview_server::workers::TickThreads;
 use serde::Serialize;
 
-use super::crowd::{Crowd, Density};
+use super::waypoint_walkers::{Density, WaypointWalkers};
 use crate::bench::cpu_us;
 use crate::usage::rss_bytes;
 
@@ -102,9 +102,9 @@ struct Scene {
 
 impl Scene {
     fn new((mode, reach): (Mode, Reach), density: Density, n: usize) -> anyhow::Result<Scene> {
-        let mut crowd = Crowd::new(n, density);
-        let walk = crowd.walk(if n > 100_000 { 24 } else { 120 });
-        let ground = Rect { x0: 0, z0: 0, x1: crowd.side_cm + 1, z1: crowd.side_cm + 1 };
+        let mut walkers = WaypointWalkers::new(n, density);
+        let walk = walkers.walk(if n > 100_000 { 24 } else { 120 });
+        let ground = Rect { x0: 0, z0: 0, x1: walkers.side_cm + 1, z1: walkers.side_cm + 1 };
         let before = rss_bytes().unwrap_or(0);
         let mut world = World::new(Rules::new(ground, mode, reach)).context("the rules")?;
         for (id, pos) in walk[0].iter().enumerate() {

@@ -1,8 +1,8 @@
 //! `purview-lab bench interest`: what interest management costs, in process and as a service.
 
-pub(super) mod crowd;
 mod local;
 mod service;
+pub(super) mod waypoint_walkers;
 
 use std::fmt;
 use std::time::Duration;

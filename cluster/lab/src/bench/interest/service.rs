@@ -14,7 +14,7 @@ use purview_server::interest::proto::{Batch, Request, change::Change as Kind, re
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::crowd::{Crowd, Density};
+use super::waypoint_walkers::{Density, WaypointWalkers};
 use crate::bench::{cpu_us_of_process, one_thread};
 use crate::testbed::program::Spawned;
 use crate::usage::Cpu;
@@ -61,13 +61,13 @@ impl Service {
 
 pub fn all(program: &Path, length: Duration) -> anyhow::Result<Vec<ServiceRow>> {
     let runtime = one_thread()?;
-    let mut crowd = Crowd::new(ENTITIES, Density::Even(60));
-    let walk = crowd.walk(120);
+    let mut walkers = WaypointWalkers::new(ENTITIES, Density::Even(60));
+    let walk = walkers.walk(120);
     let mut rows = Vec::new();
     for batch in BATCHES {
         // CPU times of other processes are counted in hundredths of a second.
         let length = length.max(Duration::from_secs(1));
-        let row = runtime.block_on(measure(program, &walk, crowd.side_cm, batch, length))?;
+        let row = runtime.block_on(measure(program, &walk, walkers.side_cm, batch, length))?;
         let (client, server) = (row.client / 1e6, row.server / 1e6);
         eprintln!("batches of {batch}: client {client:.2}, service {server:.2} M/s");
         rows.push(row);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use purview::actor::region::metrics::{RegionMetrics, TICK_BUCKETS_US};
-use purview_server::process::Reach;
+use purview_server::process::ServerReach;
 use serde::{Deserialize, Serialize};
 
 use super::BenchLiveArgs;
@@ -36,7 +36,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    pub(super) fn of(reach: &Reach, bots: u32) -> anyhow::Result<Usage> {
+    pub(super) fn of(reach: &ServerReach, bots: u32) -> anyhow::Result<Usage> {
         let sum = |of: fn(&RegionMetrics) -> &AtomicU64| -> u64 {
             reach.hosted.now().iter().map(|r| of(&r.metrics).load(Relaxed)).sum()
         };

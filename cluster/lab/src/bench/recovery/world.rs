@@ -15,9 +15,9 @@ use purview::scene::{
     Seq, SessionId, Tick, ViewLimits, Visibility,
 };
 
-use crate::bench::crowd::Crowd;
 use crate::bench::density::side_of;
 use crate::bench::regions::{LAND_CM, Regions, Sessions, commanded, scene, spawn};
+use crate::bench::straight_walkers::StraightWalkers;
 
 pub(super) const HERE: RegionId = RegionId(0);
 
@@ -40,7 +40,7 @@ pub(super) struct Players {
     /// Whether each session sends an input for every route that it is told.
     pub(super) answers: bool,
     /// Where they stand, in a region of this width.
-    places: Crowd,
+    places: StraightWalkers,
     width_cm: i32,
 }
 
@@ -108,7 +108,7 @@ impl World {
             spawn_z_cm: 0,
             ..SceneSpec::default()
         };
-        let places = Crowd::new(2 * players, side, 0.0, seed);
+        let places = StraightWalkers::new(2 * players, side, 0.0, seed);
         let players = Players { all: BTreeMap::new(), answers: false, places, width_cm };
         Regions::new(scene(spec)?, players)
     }

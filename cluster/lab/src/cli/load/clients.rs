@@ -15,7 +15,7 @@ use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
 use purview_lab::testbed::program;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
-use purview_server::process::Reach;
+use purview_server::process::ServerReach;
 
 use super::Engine;
 
@@ -90,7 +90,7 @@ pub fn listen_alone(config: &mut Config, flags: &ConfigFlags) {
 }
 
 /// Adds what a server in this process says of itself to a report, and what the judge of the game has found.
-pub fn served(report: &mut Report, reach: &Reach, judge: Option<&LiveJudge>) {
+pub fn served(report: &mut Report, reach: &ServerReach, judge: Option<&LiveJudge>) {
     (report.tick_ms, report.server) = (Some(reach.tick_ms()), Some(reach.figures()));
     if let Some((figures, examples)) = judge.map(LiveJudge::end) {
         report.game = Some(figures);

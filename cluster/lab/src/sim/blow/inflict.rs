@@ -121,8 +121,8 @@ impl Cluster {
     async fn grant_to_others(&self, node: Host, lasts: Duration) {
         self.note(format!("all regions of {node} are granted to others for {lasts:?}"), lasts);
         let process = self.process(node);
-        self.ground().judge.betrayed((node, process.life));
-        process.way.betray();
+        self.ground().judge.double_granted((node, process.life));
+        process.way.revoke_silently();
         sleep(lasts).await;
         process.way.mend();
     }
@@ -233,7 +233,7 @@ impl Cluster {
         self.note(format!("region {region} of {node} is also granted to {to}"), lasts);
         let process = self.process(node);
         let one = (region, *epoch);
-        self.ground().judge.betrayed_once((node, process.life), one, lasts);
+        self.ground().judge.double_granted_once((node, process.life), one, lasts);
         self.order_move(region, to).await;
         process.way.cut();
         self.ground().store.take_away(key, *epoch);

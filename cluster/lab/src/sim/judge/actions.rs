@@ -51,7 +51,7 @@ impl Judge {
             let mut inner = self.inner();
             let recovered = inner.recovered.get(&of).copied().unwrap_or_default();
             let recovers_soon = inner.is_to_recover(of);
-            // A betrayed region, or one that goes on from a checkpoint older than it was promised, keeps no promise.
+            // A region granted twice, or one that goes on from a checkpoint older than it was promised, keeps no promise.
             let is_sound = inner.stores_keep_promises();
             let excused = inner.excused;
             let Inner { clients, acts_said, missed, .. } = &mut *inner;

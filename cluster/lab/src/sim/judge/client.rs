@@ -87,7 +87,7 @@ impl Client {
         here.map(|(number, seen)| (trails.of(number).0, seen.pos)).collect()
     }
 
-    pub(super) fn crowd(&self) -> usize {
+    pub(super) fn view_size(&self) -> usize {
         self.shown
     }
 

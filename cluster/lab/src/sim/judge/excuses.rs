@@ -11,7 +11,7 @@ use super::{EXCUSE, Inner, Judge, LINK_TIME};
 impl Inner {
     /// Whether no store has broken a promise so far: no checkpoint was lost or old, and nothing was granted twice.
     pub(super) fn stores_keep_promises(&self) -> bool {
-        self.checkpoints_lost.is_none() && self.betrayed.is_empty()
+        self.checkpoints_lost.is_none() && self.double_granted.is_empty()
     }
 }
 
@@ -60,13 +60,18 @@ impl Judge {
 
     /// Notes that the store has granted everything of this process to others without telling the process. It may act until
     /// its end, but no other process may believe it.
-    pub fn betrayed(&self, process: (Host, u64)) {
-        self.inner().betrayed.insert((process, None), Duration::MAX);
+    pub fn double_granted(&self, process: (Host, u64)) {
+        self.inner().double_granted.insert((process, None), Duration::MAX);
     }
 
-    /// As [`Judge::betrayed`], for one region and epoch. The process is told after so long.
-    pub fn betrayed_once(&self, process: (Host, u64), one: (RegionId, Epoch), lasts: Duration) {
+    /// As [`Judge::double_granted`], for one region and epoch. The process is told after so long.
+    pub fn double_granted_once(
+        &self,
+        process: (Host, u64),
+        one: (RegionId, Epoch),
+        lasts: Duration,
+    ) {
         let until = self.journal.now() + lasts + LINK_TIME;
-        self.inner().betrayed.insert((process, Some(one)), until);
+        self.inner().double_granted.insert((process, Some(one)), until);
     }
 }

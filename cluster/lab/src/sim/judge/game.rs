@@ -104,11 +104,11 @@ pub(super) struct Game {
 }
 
 impl Judge {
-    /// Whether a region of this epoch was deposed, or some process was betrayed: then two of them may act.
+    /// Whether a region of this epoch was superseded, or some process was betrayed: then two of them may act.
     pub(super) fn is_outdated(&self, region: &Region) -> bool {
         let inner = self.inner();
         let owner = inner.regions.get(&region.id());
-        !inner.betrayed.is_empty() || owner.is_some_and(|owner| region.epoch() < owner.epoch)
+        !inner.double_granted.is_empty() || owner.is_some_and(|owner| region.epoch() < owner.epoch)
     }
 
     /// A region acts, perhaps by a new owner. Gives players that go on as their sessions alone know them: the region has

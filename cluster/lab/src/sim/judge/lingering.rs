@@ -30,8 +30,8 @@ impl Judge {
         // The news of the leave may have been late.
         let surely = Duration::from_millis(LINGER_MS.into()).saturating_sub(LATE);
         let is_lost = self.is_recovered(before, since) || self.may_be_forgotten(since);
-        let is_betrayed = !self.inner().betrayed.is_empty();
-        if id != before && since < surely && !is_lost && !is_betrayed {
+        let is_double_granted = !self.inner().double_granted.is_empty();
+        if id != before && since < surely && !is_lost && !is_double_granted {
             let text = format!(
                 "{before} of subject {subject} has left {since:?} ago and lingers, and {id} has joined in its place"
             );

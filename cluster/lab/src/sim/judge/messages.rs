@@ -98,7 +98,7 @@ impl Judge {
         let owner = inner.regions.get(&region.id());
         let outdated = owner.is_some_and(|owner| region.epoch() < owner.epoch);
         // Two processes may act for the region, or processes may not have found each other yet.
-        let unsure = outdated || !inner.betrayed.is_empty() || at < STARTS;
+        let unsure = outdated || !inner.double_granted.is_empty() || at < STARTS;
         let due = if unsure { Vec::new() } else { inner.recipients(at, &herald.to) };
         inner.messages.sent.push_back(Sent { at, herald, command, due });
     }

@@ -75,7 +75,7 @@ impl Judge {
             let missing = inner.missing_content(scene, now).map(|(id, text)| (vec![id], text));
             // An order that reached only one of two owners of a region may be lost with it.
             let relations = || Some((Vec::new(), inner.relations.differ(scene)?));
-            missing.or_else(|| inner.betrayed.is_empty().then(relations)?)
+            missing.or_else(|| inner.double_granted.is_empty().then(relations)?)
         })
     }
 }

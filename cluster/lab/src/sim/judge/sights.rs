@@ -5,11 +5,11 @@ use std::time::Duration;
 use purview::scene::{EntityId, Pos};
 use purview::wire::Frame;
 
-use super::trails::{Astray, Mark};
+use super::trails::{Mark, OffTrail};
 use super::{Acting, Client, EXCUSE, Inner, Invariant, Judge, SLACK_CM};
 
 /// How many players a client is shown, and how many at most.
-type Crowd = (usize, usize);
+type ViewSize = (usize, usize);
 
 impl Judge {
     /// A client has received a frame with these enters and moves.
@@ -19,9 +19,9 @@ impl Judge {
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
     ) {
-        let ((crowd, cap), astray) = self.picture_of(id, frame, changed);
-        if crowd > cap {
-            let text = format!("{id} is shown {crowd} players, but at most {cap} are legal");
+        let ((size, cap), off_trail) = self.picture_of(id, frame, changed);
+        if size > cap {
+            let text = format!("{id} is shown {size} players, but at most {cap} are legal");
             self.violated(Invariant::ViewCap, vec![id], text);
         }
         let continuity = match frame.resync {
@@ -31,10 +31,10 @@ impl Judge {
         if let Err((other, text)) = continuity {
             self.violated(Invariant::ViewContinuity, vec![id, other], text);
         }
-        if let Some((of, pos, how)) = astray {
+        if let Some((of, pos, how)) = off_trail {
             let how = match how {
-                Astray::Never => "where it never was",
-                Astray::Older => "where it was before",
+                OffTrail::Never => "where it never was",
+                OffTrail::Older => "where it was before",
             };
             let text = format!("{id} is shown {of} at {pos:?}, {how}");
             self.violated(Invariant::PlaceOrder, vec![id, of], text);
@@ -54,21 +54,21 @@ impl Judge {
         to: EntityId,
         frame: &Frame,
         changed: impl IntoIterator<Item = (EntityId, Pos)>,
-    ) -> (Crowd, Option<(EntityId, Pos, Astray)>) {
+    ) -> (ViewSize, Option<(EntityId, Pos, OffTrail)>) {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.frames += 1;
-        let Inner { clients, trails, moved, excused, acting, betrayed, .. } = &mut *inner;
+        let Inner { clients, trails, moved, excused, acting, double_granted, .. } = &mut *inner;
         let Some(client) = clients.get_mut(&to) else { return ((0, 0), None) };
-        // The frame is of a betrayed process, which no longer receives what others would tell it.
-        let deposed = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
-        let deposed = deposed && !betrayed.is_empty();
-        if !deposed {
+        // Its process no longer receives what others would tell it: its regions were granted twice.
+        let superseded = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
+        let superseded = superseded && !double_granted.is_empty();
+        if !superseded {
             client.acked = client.acked.max(frame.ack);
         }
         // While links are cut, news may reach the viewer's present region later than its former one.
         let came = || moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
-        let anew = deposed || (now < *excused && came());
+        let anew = superseded || (now < *excused && came());
         if frame.resync {
             client.begins_anew();
         }
@@ -82,7 +82,7 @@ impl Judge {
                 client.received.entry(entered.id).or_default().since = now;
             }
         }
-        let mut astray = None;
+        let mut off_trail = None;
         for (of, pos) in changed {
             let number = trails.number(of);
             let (known, seen) = client.shows(number, pos, frame.resync);
@@ -94,10 +94,10 @@ impl Judge {
             }
             match trail.find(pos, if anew { Mark::default() } else { seen.mark }) {
                 Ok(mark) => seen.mark = mark,
-                Err(how) => astray = Some((of, pos, how)),
+                Err(how) => off_trail = Some((of, pos, how)),
             }
         }
-        ((client.crowd(), client.cap), astray)
+        ((client.view_size(), client.cap), off_trail)
     }
 
     /// The present positions of the entities in a client's view.

@@ -17,8 +17,9 @@ pub struct Mark {
     number: u64,
 }
 
+/// Why a position is not one of the trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Astray {
+pub enum OffTrail {
     /// The player never was there, as far as the trail goes back.
     Never,
     /// The player was there before the position shown last.
@@ -78,10 +79,10 @@ impl Trail {
     }
 
     /// The first position at `pos` that is not earlier than `since`.
-    pub fn find(&self, pos: Pos, since: Mark) -> Result<Mark, Astray> {
+    pub fn find(&self, pos: Pos, since: Mark) -> Result<Mark, OffTrail> {
         let known = since.number.saturating_sub(self.first) as usize;
         let known = known.min(self.places.len());
-        let mut never = Astray::Never;
+        let mut never = OffTrail::Never;
         // Mostly one of the next positions. Those of a former owner come later in the list, with a lower epoch.
         for (from, to) in [(known, self.places.len()), (0, known)] {
             for (at, (epoch, there)) in self.places.range(from..to).enumerate() {
@@ -90,7 +91,7 @@ impl Trail {
                     if mark >= since {
                         return Ok(mark);
                     }
-                    never = Astray::Older;
+                    never = OffTrail::Older;
                 }
             }
         }
@@ -114,8 +115,8 @@ mod tests {
         assert_eq!(trail.find(at(1), second), Ok(second), "it stands");
         let fourth = trail.find(at(3), second).unwrap();
         assert!(fourth > second);
-        assert_eq!(trail.find(at(2), fourth), Err(Astray::Older));
-        assert_eq!(trail.find(at(9), fourth), Err(Astray::Never));
+        assert_eq!(trail.find(at(2), fourth), Err(OffTrail::Older));
+        assert_eq!(trail.find(at(9), fourth), Err(OffTrail::Never));
         trail.note(Epoch(1), at(2));
         assert!(trail.find(at(2), fourth).unwrap() > fourth, "it went back");
     }
@@ -129,17 +130,17 @@ mod tests {
         let old = trail.find(at(3), Mark::default()).unwrap();
         let new = trail.find(at(2), old).unwrap();
         assert!(new > old);
-        assert_eq!(trail.find(at(3), new), Err(Astray::Older));
+        assert_eq!(trail.find(at(3), new), Err(OffTrail::Older));
     }
 
     #[test]
     fn old_positions_are_forgotten_and_numbers_stay() {
         let mut trail = Trail::default();
         (0..1_000).for_each(|x| trail.note(Epoch(1), at(x)));
-        assert_eq!(trail.find(at(5), Mark::default()), Err(Astray::Never));
+        assert_eq!(trail.find(at(5), Mark::default()), Err(OffTrail::Never));
         let last = trail.find(at(999), Mark::default()).unwrap();
         trail.note(Epoch(1), at(1_000));
         assert!(trail.find(at(1_000), last).unwrap() > last);
-        assert_eq!(trail.find(at(998), last), Err(Astray::Older));
+        assert_eq!(trail.find(at(998), last), Err(OffTrail::Older));
     }
 }

@@ -17,7 +17,7 @@ use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
 
 use super::game::{FRESH, SETTLED, When};
 use super::{Inner, Invariant, Judge, Wrong};
-use crate::sim::workers::rules::{ANSWER, BatchName, DEED, Known, News, Worker, read_deed};
+use crate::sim::workers::rules::{ANSWER, BatchName, DEED, Known, Worker, WorkerNews, read_deed};
 
 /// A command for an entity of another region is done at rest after this time.
 const DONE: Duration = Duration::from_secs(5);
@@ -204,7 +204,7 @@ impl Judge {
         }
     }
 
-    pub fn worker_tells(&self, number: u32, worker: &Worker, news: &[News]) {
+    pub fn worker_tells(&self, number: u32, worker: &Worker, news: &[WorkerNews]) {
         let now = self.journal.now();
         for news in news {
             let wrong = self.inner().worker_news(worker.id, news);
@@ -260,10 +260,10 @@ impl Answers {
 }
 
 impl Inner {
-    fn worker_news(&mut self, source: u64, news: &News) -> Result<(), Wrong> {
+    fn worker_news(&mut self, source: u64, news: &WorkerNews) -> Result<(), Wrong> {
         let workers = &mut self.workers;
         match news {
-            News::Ids(first, ids) => {
+            WorkerNews::Ids(first, ids) => {
                 let other =
                     workers.blocks.iter().find(|(f, n, _)| f + n > *first && first + ids > *f);
                 if let Some((of, _, other)) = other {
@@ -274,7 +274,7 @@ impl Inner {
                 }
                 workers.blocks.push((*first, *ids, source));
             }
-            News::Leased(region, epoch, lease, tick) => {
+            WorkerNews::Leased(region, epoch, lease, tick) => {
                 let key = (RegionId(*region), Epoch(*epoch));
                 let new = (*lease, source, Tick(*tick));
                 let known = workers.leases.entry(key).or_insert(new);
@@ -283,15 +283,15 @@ impl Inner {
                 }
                 return workers.one_worker(key);
             }
-            News::Durable(batch) => drop(workers.durable.insert(*batch)),
-            News::Undone(batch, counted) if self.checkpoints_lost.is_none() => {
+            WorkerNews::Durable(batch) => drop(workers.durable.insert(*batch)),
+            WorkerNews::Undone(batch, counted) if self.checkpoints_lost.is_none() => {
                 let text = format!(
                     "worker {source} is told that batch {batch:?} is durable, and that {counted:?} is its last one"
                 );
                 return Err((Invariant::Durable, Vec::new(), text));
             }
-            News::Undone(..) => {}
-            News::Wrong(text) => {
+            WorkerNews::Undone(..) => {}
+            WorkerNews::Wrong(text) => {
                 let text = format!("worker {source} is told {text}");
                 return Err((Invariant::WorkerTold, Vec::new(), text));
             }

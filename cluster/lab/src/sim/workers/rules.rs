@@ -29,7 +29,7 @@ pub const DEED: &[u8] = b"deed ";
 pub type BatchName = (u32, u64, u64, u64);
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum News {
+pub enum WorkerNews {
     /// A block of ids: the first one and how many.
     Ids(u64, u64),
     /// A lease has begun: region, epoch, lease and tick.
@@ -83,7 +83,7 @@ pub struct Worker {
     told: Option<u32>,
     commands: Vec<Command>,
     requests: Vec<request::Message>,
-    news: Vec<News>,
+    news: Vec<WorkerNews>,
 }
 
 fn name_of(batch: &Batch) -> BatchName {
@@ -123,7 +123,7 @@ impl Worker {
         &mut self,
         now: Duration,
         response: proto::Response,
-    ) -> (Vec<request::Message>, Vec<News>) {
+    ) -> (Vec<request::Message>, Vec<WorkerNews>) {
         use response::Message;
         self.told = None;
         match response.message {
@@ -168,7 +168,7 @@ impl Worker {
     }
 
     fn more_ids(&mut self, (first, ids): (u64, u64)) {
-        self.news.push(News::Ids(first, ids));
+        self.news.push(WorkerNews::Ids(first, ids));
         self.ids.push_back((first, ids));
     }
 
@@ -202,7 +202,7 @@ impl Worker {
                 let rect = told.rect.unwrap_or_default();
                 let rect = (rect.x0, rect.z0, rect.x1, rect.z1);
                 self.regions.insert(region, Picture { lease, rect, ..Picture::default() });
-                self.news.push(News::Leased(region, epoch, number, told.tick));
+                self.news.push(WorkerNews::Leased(region, epoch, number, told.tick));
             }
             Some((of, seq)) if of == lease && seq + 1 == told.seq => {}
             // It is late, or its beginning was lost with a region that was forgotten.
@@ -230,7 +230,7 @@ impl Worker {
         for id in &told.gone {
             if picture.entities.remove(id).is_none() {
                 let text = format!("that {id} has left region {region}, where it was not");
-                self.news.push(News::Wrong(text));
+                self.news.push(WorkerNews::Wrong(text));
             }
         }
         for entity in &told.entities {
@@ -241,7 +241,7 @@ impl Worker {
                 Some(known) => known.at = (*x, *z),
                 None => {
                     let text = format!("where {id} is, which is not known in region {region}");
-                    self.news.push(News::Wrong(text));
+                    self.news.push(WorkerNews::Wrong(text));
                 }
             }
         }
@@ -257,11 +257,11 @@ impl Worker {
         if let Some(durable) = self.durable.get(&region).filter(|_| counted.is_some())
             && counted < Some(*durable)
         {
-            self.news.push(News::Undone(*durable, counted));
+            self.news.push(WorkerNews::Undone(*durable, counted));
         }
         if let Some(durable) = told.durable.as_ref().map(name_of) {
             self.durable.insert(region, durable);
-            self.news.push(News::Durable(durable));
+            self.news.push(WorkerNews::Durable(durable));
         }
     }
 

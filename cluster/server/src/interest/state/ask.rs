@@ -1,7 +1,7 @@
 //! Queries.
 
 use super::super::convert::{self, Fault};
-use super::super::draft::Place;
+use super::super::draft::ChangeSource;
 use super::super::job::{Job, Rest};
 use super::super::proto::change::Change as Kind;
 use super::super::proto::query::Query as Form;
@@ -16,8 +16,8 @@ pub(super) fn entity(kind: &Kind) -> Option<u64> {
 }
 
 impl State {
-    pub(super) fn ask(&mut self, place: Place, query: &Query) -> Result<(), Fault> {
-        let world = &self.scenes.get(&place.scene).ok_or_else(|| unknown(place.scene))?.world;
+    pub(super) fn ask(&mut self, source: ChangeSource, query: &Query) -> Result<(), Fault> {
+        let world = &self.scenes.get(&source.scene).ok_or_else(|| unknown(source.scene))?.world;
         let ids = |id: u64, ids: Option<Vec<u64>>| {
             let text = format!("no entity has the id {id}");
             Ok(Rest::Ids(ids.ok_or_else(|| Fault::new(Reason::UnknownEntity, text))?, 0))
@@ -29,8 +29,8 @@ impl State {
             Some(Form::Place(of)) => Ok(Rest::Places(world.find(&convert::place(of)?), 0)),
             Some(Form::Pairs(_)) => Ok(Rest::Pairs { from: Some(0), pairs: Vec::new(), told: 0 }),
         }?;
-        let batch = place.change.map_or(0, |(batch, _)| batch);
-        let answer = Answer { batch, scene: place.scene, query: query.id, ..Answer::default() };
+        let batch = source.change.map_or(0, |(batch, _)| batch);
+        let answer = Answer { batch, scene: source.scene, query: query.id, ..Answer::default() };
         self.job = Some(Job::Answer { answer, rest });
         Ok(())
     }

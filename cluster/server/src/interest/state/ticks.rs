@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use purview::interest::{TickBounds, TickError};
 
 use super::super::convert::Fault;
-use super::super::draft::Place;
+use super::super::draft::ChangeSource;
 use super::super::job::Job;
 use super::super::proto::Reason;
 use super::{State, unknown};
@@ -74,7 +74,7 @@ impl State {
             if let Err(fault) = ended
                 && !was_refused
             {
-                self.refuse(Place { change: None, scene: id }, (None, None), fault);
+                self.refuse(ChangeSource { change: None, scene: id }, (None, None), fault);
             }
             if !self.tell() {
                 return;

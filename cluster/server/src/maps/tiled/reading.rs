@@ -93,7 +93,7 @@ fn form_of(path: &Path, by: Form) -> Form {
 }
 
 /// Where a file that `by` names lies: in the folder of `by`, or below.
-fn beside(by: &Path, name: &str) -> Result<PathBuf, MapError> {
+fn sibling(by: &Path, name: &str) -> Result<PathBuf, MapError> {
     let outside = || MapProblem::Outside(name.into()).of(by);
     let mut below = PathBuf::new();
     for part in Path::new(name).components() {
@@ -129,7 +129,7 @@ fn tilesets(
         let own = match &r.source {
             None => says_of_tiles(&r.name, &r.tiles).map_err(|p| p.of(path))?,
             Some(source) => {
-                let source = beside(path, source)?;
+                let source = sibling(path, source)?;
                 let form = form_of(&source, form);
                 let tileset: Tileset = read((&source, form), files, tmx::tileset)?;
                 says_of_tiles(&tileset.name, &tileset.tiles).map_err(|p| p.of(&source))?
@@ -273,7 +273,7 @@ impl Reading<'_, '_> {
         if let Some(known) = self.templates.get(name) {
             return Ok(known.object.clone());
         }
-        let path = beside(self.path, name)?;
+        let path = sibling(self.path, name)?;
         let form = form_of(&path, self.form);
         let template: Template = read((&path, form), self.files, tmx::template)?;
         if template.object.template.is_some() {

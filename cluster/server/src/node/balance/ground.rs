@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use purview::scene::layout::{MAX_NEIGHBOURS, Plot};
 
 use super::cost::Window;
-use super::record::Refusal;
+use super::record::Rejection;
 use super::round::Round;
 use super::state::{SceneState, meets};
 
@@ -51,15 +51,15 @@ impl<'a> Ground<'a> {
     }
 
     /// Whether the regions may have this ground instead of theirs, as far as layouts go.
-    pub(super) fn may_be(&self, after: &[Plot]) -> Result<(), Refusal> {
+    pub(super) fn may_be(&self, after: &[Plot]) -> Result<(), Rejection> {
         let band = self.scene.band_lands();
         if after.iter().any(|p| (p.x1 - p.x0).min(p.z1 - p.z0) < band) {
-            return Err(Refusal::Narrow);
+            return Err(Rejection::Narrow);
         }
         let whole = &self.scene.input.whole;
         let parts = |of: &[Plot], ground: &Plot| of.iter().filter(|p| meets(p, ground, 0)).count();
         if whole.iter().any(|ground| parts(after, ground) > parts(&self.now, ground).max(1)) {
-            return Err(Refusal::Whole);
+            return Err(Rejection::Whole);
         }
         let met = |by: &Plot, of: &[Plot]| {
             of.iter().filter(|p| *p != by && meets(by, p, band.max(1))).count()
@@ -69,7 +69,7 @@ impl<'a> Ground<'a> {
         let too_many = after.iter().any(|p| own(p) + met(p, after) > MAX_NEIGHBOURS);
         let others =
             |(p, count): &(Plot, usize)| count + met(p, after) > MAX_NEIGHBOURS + met(p, &self.now);
-        if too_many || near.iter().any(others) { Err(Refusal::Neighbours) } else { Ok(()) }
+        if too_many || near.iter().any(others) { Err(Rejection::Neighbours) } else { Ok(()) }
     }
 
     fn near(&self, band: i32) -> Vec<(Plot, usize)> {
@@ -87,17 +87,17 @@ impl<'a> Ground<'a> {
 }
 
 /// Whether the ground of regions may change as far as operators go.
-pub(super) fn may_change(round: &Round<'_>, regions: &[usize]) -> Result<(), Refusal> {
+pub(super) fn may_change(round: &Round<'_>, regions: &[usize]) -> Result<(), Rejection> {
     let state = round.state;
     for at in regions {
         round.may_change(*at)?;
         let region = &state.regions[*at];
         if state.input.pins.contains_key(&region.id) {
-            return Err(Refusal::Pinned);
+            return Err(Rejection::Pinned);
         }
     }
     let reserved =
         |at: &usize| state.reservations(state.regions[*at].scene, &state.regions[*at].plot);
     let same = regions.iter().all(|at| reserved(at) == reserved(&regions[0]));
-    if same { Ok(()) } else { Err(Refusal::Reserved) }
+    if same { Ok(()) } else { Err(Rejection::Reserved) }
 }

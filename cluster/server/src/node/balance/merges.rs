@@ -6,7 +6,7 @@ use purview::scene::layout::{Axis, PlaneGroup};
 use rustc_hash::FxHashMap;
 
 use super::ground::{Ground, may_change};
-use super::record::{Action, Candidate, Ranking, Refusal, Rule, Subject};
+use super::record::{Action, Candidate, Ranking, Rejection, Rule, Subject};
 use super::round::Round;
 
 /// Pairs whose layouts are judged, those first that save most.
@@ -109,15 +109,15 @@ fn may_merge(
     stays: usize,
     gone: usize,
     candidate: &Candidate,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let (state, now) = (round.state, round.now());
     let both = [stays, gone];
     if candidate.after[0] > state.settings.light_together {
-        return Err(Refusal::Heavy);
+        return Err(Rejection::Heavy);
     }
     let split = |at: &usize| round.memory.was_split(state.regions[*at].id, now, state.settings);
     if both.iter().any(split) {
-        return Err(Refusal::Tabu);
+        return Err(Rejection::Tabu);
     }
     may_change(round, &both)?;
     let (a, b) = (state.regions[stays].plot, state.regions[gone].plot);

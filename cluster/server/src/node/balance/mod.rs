@@ -44,7 +44,7 @@ pub use purview::scene::load::{LandReport, NeighbourReport, RegionReport};
 
 pub use input::{Input, Limits, Reserved, SceneInput, Site};
 pub use memory::Memory;
-pub use record::{Action, Candidate, Decision, Record, Refusal, Rule, Subject};
+pub use record::{Action, Candidate, Decision, Record, Rejection, Rule, Subject};
 pub use settings::Settings;
 
 use round::Round;
@@ -59,7 +59,7 @@ pub fn decide(input: &Input, settings: &Settings, memory: &mut Memory) -> Decisi
     memory.observe(&state);
     let mut round = Round::new(&state, memory);
     if input.paused {
-        round.refuse((Rule::Paused, Subject::Cluster), Vec::new(), Refusal::Paused);
+        round.refuse((Rule::Paused, Subject::Cluster), Vec::new(), Rejection::Paused);
     } else {
         moves::place(&mut round);
         relieve_nodes(&mut round);
@@ -68,7 +68,7 @@ pub fn decide(input: &Input, settings: &Settings, memory: &mut Memory) -> Decisi
         if round.decision.records.is_empty() {
             let most = state.nodes.iter().map(|node| node.share).fold(0.0, f64::max);
             let inputs = vec![("busiest", most), ("mean", state.mean)];
-            round.refuse((Rule::Even, Subject::Cluster), inputs, Refusal::None);
+            round.refuse((Rule::Even, Subject::Cluster), inputs, Rejection::None);
         }
     }
     let mut decision = round.decision;
@@ -96,7 +96,7 @@ fn relieve_nodes(round: &mut Round<'_>) {
             Some(s) if s >= settings.hot_s => hot.push(at),
             Some(_) => {
                 let about = (Rule::Move, Subject::Node(node.site.node));
-                round.refuse(about, inputs(), Refusal::Brief);
+                round.refuse(about, inputs(), Rejection::Brief);
             }
             None => {}
         }

@@ -1,6 +1,6 @@
 //! Regions that move to another node.
 
-use super::record::{Action, Candidate, Ranking, Refusal, Rule, Subject};
+use super::record::{Action, Candidate, Ranking, Rejection, Rule, Subject};
 use super::round::Round;
 use super::state::{NodeState, RegionState};
 
@@ -40,39 +40,39 @@ impl<'a> Step<'a> {
     }
 
     /// Why an operator's wish does not make it possible.
-    fn is_possible(&self, round: &Round<'_>, to: usize) -> Result<(), Refusal> {
+    fn is_possible(&self, round: &Round<'_>, to: usize) -> Result<(), Rejection> {
         if round.is_taken(to) || self.region_of(round).node.is_some_and(|at| round.is_taken(at)) {
-            return Err(Refusal::Busy);
+            return Err(Rejection::Busy);
         }
         round.may_move(self.region)?;
         if self.to.reported {
             round.state.may_run(self.region, to)
         } else {
-            Err(Refusal::Unreported)
+            Err(Rejection::Unreported)
         }
     }
 
     /// Why load alone does not justify it.
-    fn is_worth_it(&self, round: &Round<'_>, to: usize) -> Result<(), Refusal> {
+    fn is_worth_it(&self, round: &Round<'_>, to: usize) -> Result<(), Rejection> {
         let (settings, now) = (round.settings(), round.now());
         if self.candidate.gain < settings.min_gain * round.state.mean {
-            return Err(Refusal::Gain);
+            return Err(Rejection::Gain);
         }
         self.is_possible(round, to)?;
         if self.to.site.waits {
-            return Err(Refusal::Waits);
+            return Err(Rejection::Waits);
         }
         let (region, both) = (self.region_of(round), [self.from.site.node, self.to.site.node]);
         if round.memory.has_left(region.id, both[1]) {
-            Err(Refusal::Tabu)
+            Err(Rejection::Tabu)
         } else if round.memory.cools(region.id, now) {
-            Err(Refusal::Cools)
+            Err(Rejection::Cools)
         } else if self.candidate.after[1] > settings.safety {
-            Err(Refusal::Safety)
+            Err(Rejection::Safety)
         } else if self.candidate.score() <= 0.0 {
-            Err(Refusal::Charge)
+            Err(Rejection::Charge)
         } else if !round.memory.may_move(both, round.state.nodes.len(), settings, now) {
-            Err(Refusal::MoveBudget)
+            Err(Rejection::MoveBudget)
         } else {
             Ok(())
         }

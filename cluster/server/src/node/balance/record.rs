@@ -88,7 +88,7 @@ pub enum Rule {
 /// Why a candidate, or an action at all, is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Refusal {
+pub enum Rejection {
     /// An operator has paused balancing.
     Paused,
     /// It has not lasted for long enough.
@@ -157,7 +157,7 @@ pub struct Candidate {
     /// Loads of the two regions concerned, or of the two parts, afterwards, shares of a tick.
     pub after: [f64; 2],
     /// Why it is refused; `None`: it is legal.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<Rejection>,
 }
 
 impl Candidate {
@@ -191,7 +191,7 @@ pub struct Record {
     /// The best candidates, at most three; legal ones first.
     pub candidates: Vec<Candidate>,
     /// What is to be done, or why nothing is.
-    pub outcome: Result<Action, Refusal>,
+    pub outcome: Result<Action, Rejection>,
 }
 
 /// What is decided at a moment.
@@ -222,8 +222,8 @@ impl Ranking {
     }
 
     /// The best candidate, or why there is none.
-    pub(super) fn best(&self) -> Result<Candidate, Refusal> {
-        let first = self.0.first().ok_or(Refusal::None)?;
+    pub(super) fn best(&self) -> Result<Candidate, Rejection> {
+        let first = self.0.first().ok_or(Rejection::None)?;
         first.refusal.map_or(Ok(*first), Err)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use purview::scene::RegionId;
 
 use super::memory::Memory;
-use super::record::{Action, Decision, Ranking, Record, Refusal, Rule, Subject};
+use super::record::{Action, Decision, Ranking, Record, Rejection, Rule, Subject};
 use super::settings::Settings;
 use super::state::{SceneState, State};
 
@@ -60,21 +60,21 @@ impl<'a> Round<'a> {
     }
 
     /// Whether a region may move as far as other actions go.
-    pub(super) fn may_move(&self, at: usize) -> Result<(), Refusal> {
+    pub(super) fn may_move(&self, at: usize) -> Result<(), Rejection> {
         let region = &self.state.regions[at];
         let changes = self.scene(at).input.changing || self.changed.contains(&region.scene);
-        if changes || self.regions.contains(&region.id) { Err(Refusal::Busy) } else { Ok(()) }
+        if changes || self.regions.contains(&region.id) { Err(Rejection::Busy) } else { Ok(()) }
     }
 
     /// Whether the layout of a region's scene may change as far as other actions and budgets go.
-    pub(super) fn may_change(&self, at: usize) -> Result<(), Refusal> {
+    pub(super) fn may_change(&self, at: usize) -> Result<(), Rejection> {
         let (scene, of) = (self.scene(at), self.state.regions[at].scene);
         let moves = scene.moves || self.moved.contains(&of);
         if moves || scene.input.changing || self.changed.contains(&of) {
-            return Err(Refusal::Busy);
+            return Err(Rejection::Busy);
         }
         let may = self.memory.may_change(&scene.input.name, self.settings(), self.now());
-        if may { Ok(()) } else { Err(Refusal::LayoutBudget) }
+        if may { Ok(()) } else { Err(Rejection::LayoutBudget) }
     }
 
     /// Writes down what is decided of a subject, and remembers the action if there is one. Returns whether there is.
@@ -95,7 +95,7 @@ impl<'a> Round<'a> {
         &mut self,
         (rule, subject): (Rule, Subject),
         inputs: Vec<(&'static str, f64)>,
-        why: Refusal,
+        why: Rejection,
     ) {
         let (candidates, outcome) = (Vec::new(), Err(why));
         self.decision.records.push(Record { rule, subject, inputs, candidates, outcome });

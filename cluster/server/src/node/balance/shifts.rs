@@ -2,7 +2,7 @@
 
 use super::ground::{Ground, may_change};
 use super::moves::heaviest;
-use super::record::{Action, Candidate, Ranking, Refusal, Rule, Subject};
+use super::record::{Action, Candidate, Ranking, Rejection, Rule, Subject};
 use super::round::Round;
 
 /// Rows of lands that a region gives at most.
@@ -58,29 +58,29 @@ fn weigh(round: &Round<'_>, (a, h): (usize, usize), (b, n): (usize, usize), rank
     }
 }
 
-fn is_worth_it(round: &Round<'_>, of: &Candidate, on_cold: f64) -> Result<(), Refusal> {
+fn is_worth_it(round: &Round<'_>, of: &Candidate, on_cold: f64) -> Result<(), Rejection> {
     let settings = round.settings();
     if of.gain < settings.min_gain * round.state.mean {
-        Err(Refusal::Gain)
+        Err(Rejection::Gain)
     } else if of.score() <= 0.0 {
-        Err(Refusal::Charge)
+        Err(Rejection::Charge)
     } else if on_cold > settings.safety {
-        Err(Refusal::Safety)
+        Err(Rejection::Safety)
     } else {
         Ok(())
     }
 }
 
-fn may_shift(round: &Round<'_>, both: [usize; 2], nodes: [usize; 2]) -> Result<(), Refusal> {
+fn may_shift(round: &Round<'_>, both: [usize; 2], nodes: [usize; 2]) -> Result<(), Rejection> {
     let [a, b] = both.map(|at| round.state.regions[at].id);
     if round.memory.has_taken(a, b) {
-        return Err(Refusal::Tabu);
+        return Err(Rejection::Tabu);
     }
     if nodes.iter().any(|node| round.is_taken(*node)) {
-        return Err(Refusal::Busy);
+        return Err(Rejection::Busy);
     }
     if nodes.iter().any(|node| !round.state.nodes[*node].reported) {
-        return Err(Refusal::Unreported);
+        return Err(Rejection::Unreported);
     }
     may_change(round, &both)
 }

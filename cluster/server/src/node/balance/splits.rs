@@ -7,7 +7,7 @@
 use purview::scene::layout::{Axis, Plot};
 
 use super::ground::{Ground, may_change};
-use super::record::{Action, Candidate, Ranking, Refusal, Rule, Subject};
+use super::record::{Action, Candidate, Ranking, Rejection, Rule, Subject};
 use super::round::Round;
 
 /// Splits a region if it should. Returns whether it does.
@@ -80,35 +80,35 @@ fn weigh(
     Candidate { refusal: refusal.err(), ..candidate }
 }
 
-fn is_worth_it(round: &Round<'_>, region: usize, of: &Candidate) -> Result<(), Refusal> {
+fn is_worth_it(round: &Round<'_>, region: usize, of: &Candidate) -> Result<(), Rejection> {
     let (settings, its) = (round.settings(), &round.state.regions[region]);
     let emergency = usize::from(its.p99 > settings.emergency);
     let (largest, both) = (of.after[0].max(of.after[1]), of.after[0] + of.after[1]);
     if largest > settings.largest_part[emergency] * its.share {
-        Err(Refusal::LargePart)
+        Err(Rejection::LargePart)
     } else if both > settings.both_parts[emergency] * its.share {
-        Err(Refusal::Ghosts)
+        Err(Rejection::Ghosts)
     } else if of.gain < settings.min_gain * round.state.mean {
-        Err(Refusal::Gain)
+        Err(Rejection::Gain)
     } else if of.score() <= 0.0 {
-        Err(Refusal::Charge)
+        Err(Rejection::Charge)
     } else {
         Ok(())
     }
 }
 
-fn may_split(round: &Round<'_>, region: usize, node: usize) -> Result<(), Refusal> {
+fn may_split(round: &Round<'_>, region: usize, node: usize) -> Result<(), Rejection> {
     let (state, its) = (round.state, &round.state.regions[region]);
     let scene = round.scene(region);
     let most = scene.input.limits.max_regions as usize;
     if most > 0 && scene.regions.len() >= most {
-        return Err(Refusal::MaxRegions);
+        return Err(Rejection::MaxRegions);
     }
     if round.memory.was_merged(its.id, round.now(), state.settings) {
-        return Err(Refusal::Tabu);
+        return Err(Rejection::Tabu);
     }
     if round.is_taken(node) {
-        return Err(Refusal::Busy);
+        return Err(Rejection::Busy);
     }
     may_change(round, &[region])
 }

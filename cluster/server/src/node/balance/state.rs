@@ -8,7 +8,7 @@ use purview::scene::load::RegionReport;
 use rustc_hash::FxHashMap;
 
 use super::input::{Input, SceneInput, Site};
-use super::record::Refusal;
+use super::record::Rejection;
 use super::settings::Settings;
 
 #[derive(Debug)]
@@ -140,21 +140,21 @@ impl<'a> State<'a> {
     }
 
     /// Whether a node may run a region, however much it has to do.
-    pub(super) fn may_run(&self, region: usize, node: usize) -> Result<(), Refusal> {
+    pub(super) fn may_run(&self, region: usize, node: usize) -> Result<(), Rejection> {
         let (region, node) = (&self.regions[region], (node, &self.nodes[node]));
         let (scene, limits) = (&self.scenes[region.scene], &self.scenes[region.scene].input.limits);
         let site = node.1.site;
         if let Some(pinned) = self.input.pins.get(&region.id) {
-            return if *pinned == site.node { Ok(()) } else { Err(Refusal::Pinned) };
+            return if *pinned == site.node { Ok(()) } else { Err(Rejection::Pinned) };
         }
         if node.1.drained {
-            return Err(Refusal::Drained);
+            return Err(Rejection::Drained);
         }
         if !limits.labels.is_subset(&site.labels) {
-            return Err(Refusal::Labels);
+            return Err(Rejection::Labels);
         }
         if !limits.zone.is_empty() && limits.zone != site.zone {
-            return Err(Refusal::Zone);
+            return Err(Rejection::Zone);
         }
         let its = self.reservations(region.scene, &region.plot);
         let is_for =
@@ -162,14 +162,14 @@ impl<'a> State<'a> {
         let reserved = &node.1.reserved;
         let is_free = reserved.is_empty() && its.is_empty();
         if !is_free && !reserved.iter().any(is_for) {
-            return Err(Refusal::Reserved);
+            return Err(Rejection::Reserved);
         }
         // A node that only has this region of the scene makes room for another one.
         let alone = region.node.is_some_and(|at| scene.nodes.get(&at) == Some(&1));
         let others = scene.nodes.len() - usize::from(alone);
         let full = limits.max_nodes > 0 && others >= limits.max_nodes as usize;
         if full && !scene.nodes.contains_key(&node.0) {
-            return Err(Refusal::MaxNodes);
+            return Err(Rejection::MaxNodes);
         }
         Ok(())
     }

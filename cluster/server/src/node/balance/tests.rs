@@ -234,7 +234,7 @@ fn a_crowd_that_no_cut_makes_lighter_stays_whole_and_the_record_says_so() {
     assert_eq!(decision.actions, []);
     let record = record(&decision, Rule::Split);
     assert_eq!(record.subject, Subject::Region(RegionId(0)));
-    assert_eq!(record.outcome, Err(Refusal::LargePart));
+    assert_eq!(record.outcome, Err(Rejection::LargePart));
     assert_eq!(record.candidates.len(), 3);
     assert!(record.candidates.iter().all(|c| c.after[0].max(c.after[1]) > 0.59));
     assert!(record.inputs.contains(&("players", 600.0)));
@@ -246,7 +246,7 @@ fn a_border_is_shifted_if_no_region_is_worth_a_move() {
     let decision = paper.wait(10);
     let (from, to) = (RegionId(0), RegionId(1));
     assert_eq!(decision.actions, [Action::Shift { from, to, lands: 2 }]);
-    assert_eq!(record(&decision, Rule::Move).outcome, Err(Refusal::Gain));
+    assert_eq!(record(&decision, Rule::Move).outcome, Err(Rejection::Gain));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn light_regions_of_a_node_are_merged_down_to_the_least_number() {
 }
 
 /// The move of region 1 from node 0 to node 1 under a constraint, and the node to which it goes instead.
-fn constrained(with: impl Fn(&mut Input)) -> (Option<Refusal>, Vec<Action>) {
+fn constrained(with: impl Fn(&mut Input)) -> (Option<Rejection>, Vec<Action>) {
     let mut paper =
         Paper::new(3, [0, 0, 1, 2]).with((1, 1), 310).with((6, 1), 280).with((6, 6), 20);
     with(&mut paper.input);
@@ -273,23 +273,23 @@ fn constrained(with: impl Fn(&mut Input)) -> (Option<Refusal>, Vec<Action>) {
 #[test]
 fn a_move_obeys_each_constraint_and_the_record_names_it() {
     assert_eq!(constrained(|_| {}), (None, vec![mv(1, 0, 1)]));
-    type Forbid = (Refusal, fn(&mut Input));
+    type Forbid = (Rejection, fn(&mut Input));
     let elsewhere: [Forbid; 5] = [
-        (Refusal::Labels, |input| {
+        (Rejection::Labels, |input| {
             input.scenes[0].limits.labels.insert("city".into());
             for node in [0, 2] {
                 input.nodes[node].labels.insert("city".into());
             }
         }),
-        (Refusal::Zone, |input| {
+        (Rejection::Zone, |input| {
             input.scenes[0].limits.zone = "a".into();
             for node in [0, 2] {
                 input.nodes[node].zone = "a".into();
             }
         }),
-        (Refusal::MaxNodes, |input| input.scenes[0].limits.max_nodes = 2),
-        (Refusal::Drained, |input| input.nodes[1].drained = true),
-        (Refusal::Waits, |input| input.nodes[1].waits = true),
+        (Rejection::MaxNodes, |input| input.scenes[0].limits.max_nodes = 2),
+        (Rejection::Drained, |input| input.nodes[1].drained = true),
+        (Rejection::Waits, |input| input.nodes[1].waits = true),
     ];
     for (refusal, with) in elsewhere {
         let found = constrained(|input| {
@@ -302,12 +302,12 @@ fn a_move_obeys_each_constraint_and_the_record_names_it() {
         let ground = Plot { x0: 0, z0: 6, x1: 1, z1: 8, ..input.scenes[0].layout.plots[0] };
         input.scenes[0].reserved = vec![Reserved { ground, nodes: [Incarnation(1)].into() }];
     };
-    assert_eq!(constrained(reserved), (Some(Refusal::Reserved), vec![mv(1, 0, 2)]));
+    assert_eq!(constrained(reserved), (Some(Rejection::Reserved), vec![mv(1, 0, 2)]));
     let pinned = |input: &mut Input| _ = input.pins.insert(RegionId(1), Incarnation(0));
     let (refusal, actions) = constrained(pinned);
-    assert_eq!((refusal, actions), (Some(Refusal::Pinned), vec![mv(0, 0, 1)]));
+    assert_eq!((refusal, actions), (Some(Rejection::Pinned), vec![mv(0, 0, 1)]));
     let busy = |input: &mut Input| _ = input.moving.insert(RegionId(2), Incarnation(1));
-    assert_eq!(constrained(busy).0, Some(Refusal::Busy));
+    assert_eq!(constrained(busy).0, Some(Rejection::Busy));
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_receiver_stays_below_the_safety_bound() {
         Paper::new(2, [0, 0, 1, 1]).with((1, 1), 900).with((6, 1), 500).with((1, 6), 500);
     let decision = paper.wait(30);
     let record = record(&decision, Rule::Move);
-    assert_eq!(record.outcome, Err(Refusal::Safety), "{record:?}");
+    assert_eq!(record.outcome, Err(Rejection::Safety), "{record:?}");
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn nothing_is_decided_while_paused_and_a_region_without_a_report_keeps_its_node_
     let mut paper = Paper::new(3, [0, 0, 1, 2]).with((1, 1), 300).with((6, 1), 280);
     paper.input.paused = true;
     let decision = paper.wait(30);
-    assert_eq!(decision.records[0].outcome, Err(Refusal::Paused));
+    assert_eq!(decision.records[0].outcome, Err(Rejection::Paused));
     paper.input.paused = false;
     paper.report();
     paper.input.reports.remove(&RegionId(2));

@@ -18,7 +18,7 @@ const WISHES: &str = "balance";
 const MAX_PINS: usize = 10_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct StoredWishes {
     /// Until when nothing is decided, milliseconds since 1970.
     #[serde(default)]
     paused_until_ms: u64,
@@ -38,7 +38,7 @@ pub(super) struct Wishes {
 impl Wishes {
     /// As a view of the store has them, at a time of day.
     pub(super) fn of(view: &View, now: Duration) -> Wishes {
-        let kept: Kept = read(view.values.get(WISHES));
+        let kept: StoredWishes = read(view.values.get(WISHES));
         let paused_s = kept.paused_until_ms.saturating_sub(ms(now)).div_ceil(1_000);
         let pins = kept.pins.into_iter().map(|(id, node)| (RegionId(id), node)).collect();
         Wishes { paused_s, pins, now, reservations: reservations(view, now) }
@@ -75,7 +75,8 @@ impl Orders {
             0 => 0,
             time => ms(self.time_of_day()).saturating_add(time),
         };
-        Ok(change(self.store(), WISHES, |kept: &mut Kept| kept.paused_until_ms = until_ms).await?)
+        Ok(change(self.store(), WISHES, |kept: &mut StoredWishes| kept.paused_until_ms = until_ms)
+            .await?)
     }
 
     /// The region moves to this node and stays there, whatever there is to do; `None`: it may move again.
@@ -86,11 +87,11 @@ impl Orders {
         if let Some(node) = node {
             self.move_region(region, node).await?;
         }
-        let kept: Kept = read(self.store().get(WISHES).await?.as_ref());
+        let kept: StoredWishes = read(self.store().get(WISHES).await?.as_ref());
         if node.is_some() && kept.pins.len() >= MAX_PINS && !kept.pins.contains_key(&region.0) {
             return Err(OrderError::TooManyPins(MAX_PINS));
         }
-        let pin = |kept: &mut Kept| match node {
+        let pin = |kept: &mut StoredWishes| match node {
             Some(node) => _ = kept.pins.insert(region.0, node.to_owned()),
             None => _ = kept.pins.remove(&region.0),
         };
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_pause_ends_by_itself_and_a_pin_counts_while_its_node_is_there() {
-        let kept = Kept {
+        let kept = StoredWishes {
             paused_until_ms: 10_500,
             pins: [(4, "a".into()), (5, "gone".into()), (6, "gateway".into())].into(),
         };

@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use super::*;
 use crate::node::hosted::Hosted;
 use crate::node::local_regions::Threads;
-use crate::node::store_watch::{News, StoreWatch};
+use crate::node::store_watch::{StoreNews, StoreWatch};
 use crate::peer::{Identity, Kind as Channel};
 use crate::storage::NodeInfo;
 use crate::storage::leases::embedded::Embedded;
@@ -168,7 +168,7 @@ fn follow(store: &Embedded, outer: &Runtime) -> Arc<RwLock<View>> {
     let (of, shown) = (store.another(), view.clone());
     outer.spawn(async move {
         let mut store_watch = StoreWatch::new(of.watch());
-        while store_watch.next().await != News::Over {
+        while store_watch.next().await != StoreNews::Over {
             *shown.write() = (*store_watch.view()).clone();
         }
     });
@@ -266,9 +266,9 @@ fn a_region_that_runs_here_already_does_not_arrive_as_well() {
         let frozen = Region::new(scene(), REGION).unwrap().with_epoch(epoch).freeze().unwrap();
         let snapshot = Bytes::from(frozen.encode().unwrap());
         let (waits, actor_state) = (Vec::new(), ActorState::default());
-        let cargo = Cargo { waits, moves: Vec::new(), snapshot, actor_state };
-        let landed = node.migrator.land(REGION, epoch, cargo).await;
-        assert_eq!(landed, Err("it already runs here".into()));
+        let frozen = FrozenRegion { waits, moves: Vec::new(), snapshot, actor_state };
+        let arrived = node.migrator.arrive(REGION, epoch, frozen).await;
+        assert_eq!(arrived, Err("it already runs here".into()));
         assert_eq!(node.local_regions.lock().all().count(), 1);
         node.has(EntityId(1)).await;
         node.links.stop();
@@ -289,19 +289,24 @@ fn a_region_waits_until_moves_are_known_that_its_old_owner_knew() {
         let snapshot = Bytes::from(frozen.encode().unwrap());
         let moves = vec![KnownMove { region: other, epoch, to: 3 }];
         let (waits, actor_state) = (Vec::new(), ActorState::default());
-        let cargo = Some(Cargo { waits, moves, snapshot, actor_state });
-        let arrival =
-            Arrival { from: 2, epoch, since: Instant::now(), marks: BTreeSet::new(), cargo };
+        let frozen = Some(FrozenRegion { waits, moves, snapshot, actor_state });
+        let arrival = ArrivingRegion {
+            from: 2,
+            epoch,
+            since: Instant::now(),
+            marks: BTreeSet::new(),
+            frozen,
+        };
         let arriving = || node.migrator.0.1.lock().arriving.contains_key(&REGION);
         node.migrator.0.1.lock().arriving.insert(REGION, arrival);
-        node.migrator.land_if_complete(REGION).await;
+        node.migrator.arrive_if_complete(REGION).await;
         assert!(arriving());
         let router = node.links.router();
         router.note_move(other, Elsewhere { epoch: Epoch(6), to: 3 });
-        node.migrator.land_if_complete(REGION).await;
+        node.migrator.arrive_if_complete(REGION).await;
         assert!(arriving(), "an earlier move of the same region");
         router.note_move(other, Elsewhere { epoch, to: 3 });
-        node.migrator.land_if_complete(REGION).await;
+        node.migrator.arrive_if_complete(REGION).await;
         assert!(!arriving());
         node.links.stop();
         outer.shutdown_background();
@@ -315,7 +320,7 @@ fn moves_that_are_known_are_told_and_a_newer_owner_counts_more() {
     for region in [4, 2, 1] {
         router.note_move(RegionId(region), Elsewhere { epoch: Epoch(7), to: 3 });
     }
-    assert_eq!(router.moves_beside(RegionId(2)), [known(1, 7), known(4, 7)]);
+    assert_eq!(router.moves_of_others(RegionId(2)), [known(1, 7), known(4, 7)]);
     let heard = |epoch| router.has_heard(&known(4, epoch));
     assert_eq!([heard(6), heard(7), heard(8)], [true, true, false]);
     router.forget_move(RegionId(4));

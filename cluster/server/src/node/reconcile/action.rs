@@ -13,7 +13,7 @@ pub(in crate::node) enum Action {
     /// Ends the lease of a process that is dead.
     Evict(Incarnation, u64),
     /// Ends regions here whose next owners are known.
-    EndDeposed,
+    EndSuperseded,
     /// A process has gone: what it did not acknowledge, and must arrive, waits for the next owners.
     ForgetProcess(Incarnation, u64),
     FollowLayouts,

@@ -10,12 +10,12 @@ pub(super) fn greet(view: &View, local: &Local, actions: &mut Vec<Action>) {
 }
 
 /// Ends regions here whose next owners are known, unless they are moving there.
-pub(super) fn depose(local: &Local, actions: &mut Vec<Action>) {
-    let is_deposed = |region: &LocalRegion| {
+pub(super) fn end_superseded(local: &Local, actions: &mut Vec<Action>) {
+    let is_superseded = |region: &LocalRegion| {
         region.epoch_here().is_some_and(|own| own < region.known_epoch) && !region.moves
     };
-    if local.regions.values().any(is_deposed) {
-        actions.push(Action::EndDeposed);
+    if local.regions.values().any(is_superseded) {
+        actions.push(Action::EndSuperseded);
     }
 }
 

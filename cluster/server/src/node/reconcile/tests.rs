@@ -406,7 +406,7 @@ fn a_region_whose_next_owner_was_heard_ends_unless_it_is_moving_there() {
     let mut local = here(&[B], 1).before_layouts();
     local.run(0, 40);
     local.region(0).known_epoch = Epoch(41);
-    assert_eq!(reconcile(&view, &local), [Action::EndDeposed, Action::FollowLayouts]);
+    assert_eq!(reconcile(&view, &local), [Action::EndSuperseded, Action::FollowLayouts]);
     local.region(0).moves = true;
     assert_eq!(reconcile(&view, &local), [Action::FollowLayouts]);
 }

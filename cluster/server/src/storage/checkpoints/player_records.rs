@@ -24,7 +24,8 @@ use parking_lot::Mutex;
 use prometheus_client::encoding::DescriptorEncoder;
 use purview::actor::directory::Fence;
 use purview::actor::player_store::{
-    ClaimOver, Claimed, Kept, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
+    ClaimOver, Claimed, LastPosition, LastState, NotClaimed, PlayerStore, Stamp, StoreAway,
+    StoredPlayer,
 };
 use purview::scene::{EntityId, Epoch};
 use serde::{Deserialize, Serialize};
@@ -127,7 +128,7 @@ impl PlayerStore for PlayerRecords {
         self.0.rules.every
     }
 
-    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<Kept>, StoreAway>> {
+    fn read(&self, name: &str) -> BoxFuture<'static, Result<Option<StoredPlayer>, StoreAway>> {
         let (inner, name) = (self.0.clone(), name.to_owned());
         self.on_executor(async move {
             let read = || async { inner.store.load_player(&name).await.map(Some) };
@@ -229,12 +230,12 @@ fn encode(place: LastPosition, clock_ms: u64) -> Result<Bytes, serde_json::Error
 }
 
 /// What a record keeps; `None`: nothing was kept yet.
-fn decode(record: &SavedPlayer) -> Option<Kept> {
+fn decode(record: &SavedPlayer) -> Option<StoredPlayer> {
     if record.place.is_empty() {
         return None;
     }
     match serde_json::from_slice(&record.place) {
-        Ok(Stored { place, clock_ms }) => Some(Kept { place, clock_ms }),
+        Ok(Stored { place, clock_ms }) => Some(StoredPlayer { place, clock_ms }),
         Err(error) => {
             purview::log_limited!(warn, player = record.name, %error, "a player's record cannot be decoded");
             None

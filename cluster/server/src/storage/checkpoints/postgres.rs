@@ -19,8 +19,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
 
 use super::{
-    Checkpoints, ClaimOver, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Result, Saved,
-    SavedPlayer, Snapshot, check_claim, check_number, check_player, check_players, check_state,
+    Checkpoints, ClaimOver, PlayerClaim, PlayerClaimed, PlayersSaved, Result, Saved, SavedPlayer,
+    SavedSnapshots, Snapshot, check_claim, check_number, check_player, check_players, check_state,
     newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
@@ -237,7 +237,7 @@ impl Checkpoints for Postgres {
         }
     }
 
-    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept> {
+    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<SavedSnapshots> {
         check_claim(key, epoch)?;
         let (Columns { scene, region, planes }, epoch) = (key.into(), signed(epoch.0));
         let claim: [&(dyn ToSql + Sync); 5] = [&self.cluster, &scene, &region, &planes, &epoch];
@@ -245,13 +245,13 @@ impl Checkpoints for Postgres {
         self.load(key).await
     }
 
-    async fn load(&self, key: &RegionKey) -> Result<Kept> {
+    async fn load(&self, key: &RegionKey) -> Result<SavedSnapshots> {
         let Columns { scene, region, planes } = key.into();
         let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
         let rows = self.connections.query("load a region", LOAD, &key).await?;
         let mut snapshots = rows.iter().map(snapshot);
         let mut next = || snapshots.next().transpose();
-        Ok(Kept { newest: next()?, previous: next()? })
+        Ok(SavedSnapshots { newest: next()?, previous: next()? })
     }
 
     async fn set_aside(&self, key: &RegionKey) -> Result<u64> {

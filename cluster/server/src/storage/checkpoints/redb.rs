@@ -12,8 +12,9 @@ use purview::scene::{EntityId, Epoch, Tick};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{
-    Checkpoints, Kept, PlayerClaim, PlayerClaimed, PlayersSaved, Result, Saved, SavedPlayer,
-    Snapshot, check_claim, check_number, check_player, check_players, check_state, newest_of_each,
+    Checkpoints, PlayerClaim, PlayerClaimed, PlayersSaved, Result, Saved, SavedPlayer,
+    SavedSnapshots, Snapshot, check_claim, check_number, check_player, check_players, check_state,
+    newest_of_each,
 };
 use crate::storage::{CheckpointError, RegionKey};
 
@@ -194,14 +195,14 @@ impl Checkpoints for Redb {
         self.change("save a region", move |txn| save(txn, &key, epoch, tick, &state)).await
     }
 
-    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<Kept> {
+    async fn claim(&self, key: &RegionKey, epoch: Epoch) -> Result<SavedSnapshots> {
         check_claim(key, epoch)?;
         let name = key.to_string();
         self.change("claim a region", move |txn| claim(txn, &name, epoch)).await?;
         self.load(key).await
     }
 
-    async fn load(&self, key: &RegionKey) -> Result<Kept> {
+    async fn load(&self, key: &RegionKey) -> Result<SavedSnapshots> {
         let key = key.to_string();
         self.look("load a region", move |txn| {
             let snapshot = |table| -> Result<Option<Snapshot>, redb::Error> {
@@ -211,7 +212,7 @@ impl Checkpoints for Redb {
                     Snapshot { epoch: Epoch(epoch), tick: Tick(tick), state }
                 }))
             };
-            Ok(Kept { newest: snapshot(NEWEST)?, previous: snapshot(PREVIOUS)? })
+            Ok(SavedSnapshots { newest: snapshot(NEWEST)?, previous: snapshot(PREVIOUS)? })
         })
         .await
     }

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 
 pub use clock::{Clock, ManualClock};
 
-use super::store::{Follower, Held, Lease, Listing, Loss, Store, Swap, Swapped};
+use super::store::{Follower, HeldLease, Lease, Listing, Loss, Store, Swap, Swapped};
 use super::{Result, keys};
 use crate::storage::{LeaseError, RegionKey};
 use state::State;
@@ -87,9 +87,9 @@ impl Embedded {
 
     /// For tests: breaks the store's promise. Leases taken through this path end at once for all
     /// other nodes, while their holders still believe in them until the path is mended.
-    pub fn betray(&self) {
+    pub fn revoke_silently(&self) {
         self.way.open.send_replace(false);
-        self.shared.change(|state| state.betray(self.way.number));
+        self.shared.change(|state| state.revoke_silently(self.way.number));
     }
 
     /// For tests: breaks the store's promise. The owner of this region with this epoch loses it
@@ -149,13 +149,13 @@ impl Store for Embedded {
         self.shared.epochs_above
     }
 
-    async fn lease(&self, ttl: Duration) -> Result<Held> {
+    async fn lease(&self, ttl: Duration) -> Result<HeldLease> {
         let now = self.shared.clock.now();
         let way = self.way.number;
         let (id, authority, lost) =
             self.ask("grant a lease", |state| state.grant(ttl, way, now))?;
         let lease = Arc::new(OwnLease { id, shared: self.shared.clone(), way: self.way.clone() });
-        Ok(Held { lease, ttl, authority, lost })
+        Ok(HeldLease { lease, ttl, authority, lost })
     }
 
     async fn revoke(&self, lease: i64) -> Result<bool> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use purview::scene::Epoch;
 
-use super::store::{Follower, Guard, Held, Listing, Store, StoreEntry, Swap, Swapped, Write};
+use super::store::{Follower, Guard, HeldLease, Listing, Store, StoreEntry, Swap, Swapped, Write};
 use super::{Result, names};
 use crate::storage::LeaseError;
 use crate::storage::password::Password;
@@ -235,7 +235,7 @@ impl Store for Etcd {
         self.shared.epochs_above
     }
 
-    async fn lease(&self, ttl: Duration) -> Result<Held> {
+    async fn lease(&self, ttl: Duration) -> Result<HeldLease> {
         keep_alive::lease(&self.shared, ttl).await
     }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 
 use super::Result;
-use super::keys::Reader;
+use super::keys::KeyReader;
 use super::store::{Follower, StoreEvent};
 use super::view::{Change, View};
 
@@ -28,14 +28,14 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Watch {
     told: Follower,
-    reader: Reader,
+    reader: KeyReader,
     /// Events of what was told last that have not been taken.
     ready: VecDeque<Result<Event>>,
 }
 
 impl Watch {
     pub(super) fn new(told: Follower, epochs_above: u64) -> Watch {
-        Watch { told, reader: Reader::new(epochs_above), ready: VecDeque::new() }
+        Watch { told, reader: KeyReader::new(epochs_above), ready: VecDeque::new() }
     }
 
     /// The next event. None: the engine was dropped.

@@ -72,14 +72,14 @@ pub fn owner(entry: &StoreEntry, epochs_above: u64) -> Result<Owner> {
 /// Decodes what a follower receives. It remembers the incarnation of each node key, because the
 /// store sends only the name of a removed key.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct KeyReader {
     epochs_above: u64,
     nodes: BTreeMap<String, Incarnation>,
 }
 
-impl Reader {
-    pub fn new(epochs_above: u64) -> Reader {
-        Reader { epochs_above, nodes: BTreeMap::new() }
+impl KeyReader {
+    pub fn new(epochs_above: u64) -> KeyReader {
+        KeyReader { epochs_above, nodes: BTreeMap::new() }
     }
 
     /// The whole state, and the errors of unreadable entries.
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn additions_of_newer_releases_are_ignored() {
-        let mut reader = Reader::new(100);
+        let mut reader = KeyReader::new(100);
         let (mut view, errors) = reader.view(Listing {
             revision: 9,
             entries: vec![
@@ -205,7 +205,7 @@ mod tests {
     fn what_stands_below_gateways_is_never_a_node_nor_has_the_number_of_one() {
         let gateway =
             NODE.replace("true", "false").replace(r#""process":7"#, r#""process":1048583"#);
-        let mut reader = Reader::new(0);
+        let mut reader = KeyReader::new(0);
         let mut read = |key: &str, data: &str| {
             let entries = vec![entry(key, data, 3, 3)];
             let (view, errors) = reader.view(Listing { revision: 3, entries });
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn unreadable_entries_are_reported_and_count_as_removed() {
-        let mut reader = Reader::new(0);
+        let mut reader = KeyReader::new(0);
         reader.view(Listing { revision: 3, entries: vec![entry("nodes/7", NODE, 3, 3)] });
         let keys = ["nodes/7", "leader", "regions/0/1/city", "regions/nonsense"];
         let keys = keys.map(|key| (key.to_owned(), Some(entry(key, "{", 3, 4))));

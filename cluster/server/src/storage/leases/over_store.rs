@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::keys::{self, Holder};
 use super::names::{self, VALUE_MAX};
 use super::store::{Follower, Guard, Store, StoreEntry, StoreEvent, Swap, Swapped, Write};
-use super::{Claim, Grant, Leadership, Leases, Membership, Put, Refusal, Released, Result};
+use super::{Claim, Grant, Leadership, Leases, Membership, OwnerConflict, Put, Released, Result};
 use super::{TTL_MAX, TTL_MIN};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch};
 
@@ -66,7 +66,7 @@ impl<S: Store> Leases for S {
         let free = Released::Free { key: key.clone(), epoch };
         let found = find(self, &at).await?;
         let refused = |found: Option<&StoreEntry>| {
-            refusal(self, by, key, Some(epoch), found).map(Released::Not)
+            conflict(self, by, key, Some(epoch), found).map(Released::Not)
         };
         // An epoch has only one owner, so the owner read here is the owner that is swapped.
         let owner =
@@ -209,7 +209,7 @@ async fn ask<S: Store>(
         Some(Some(revision)) => Guard::At(revision),
         Some(None) => {
             let found = find(store, &at).await?;
-            return Ok(Claim::Refused(refusal(store, by, key, expected, found.as_ref())?));
+            return Ok(Claim::Refused(conflict(store, by, key, expected, found.as_ref())?));
         }
     };
     if let Some(expected) = expected
@@ -226,16 +226,16 @@ async fn ask<S: Store>(
         Swapped::Done(revision) => grant(revision, since),
         Swapped::NoLease => Err(by.lost_lease()),
         Swapped::Refused { found: Some(entry), .. } => {
-            let refusal = refusal(store, by, key, expected, Some(&entry))?;
+            let conflict = conflict(store, by, key, expected, Some(&entry))?;
             // The asker's own, with the expected epoch or a later one: it has asked before.
             let own = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
-            match refusal.owner.as_ref().filter(|owner| own(owner)).map(|owner| owner.lineage) {
+            match conflict.owner.as_ref().filter(|owner| own(owner)).map(|owner| owner.lineage) {
                 Some(lineage) => grant(entry.changed, Some(lineage)),
-                None => Ok(Claim::Refused(refusal)),
+                None => Ok(Claim::Refused(conflict)),
             }
         }
         Swapped::Refused { found: None, .. } => {
-            Ok(Claim::Refused(refusal(store, by, key, expected, None)?))
+            Ok(Claim::Refused(conflict(store, by, key, expected, None)?))
         }
     }
 }
@@ -294,13 +294,13 @@ async fn find<S: Store>(store: &S, key: &str) -> Result<Option<StoreEntry>> {
     Ok(below.entries.into_iter().find(|entry| entry.key == key))
 }
 
-fn refusal<S: Store>(
+fn conflict<S: Store>(
     store: &S,
     by: &Membership,
     key: &RegionKey,
     expected: Option<Epoch>,
     found: Option<&StoreEntry>,
-) -> Result<Refusal> {
+) -> Result<OwnerConflict> {
     let owner = found.map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
-    Ok(Refusal { key: key.clone(), incarnation: by.incarnation, expected, owner })
+    Ok(OwnerConflict { key: key.clone(), incarnation: by.incarnation, expected, owner })
 }

@@ -135,7 +135,7 @@ pub trait Lease: Send + Sync {
 }
 
 /// A lease that the store keeps alive until this is dropped.
-pub struct Held {
+pub struct HeldLease {
     /// The lease.
     pub lease: Arc<dyn Lease>,
     /// The time to live that the store granted.
@@ -152,7 +152,7 @@ pub trait Store: Send + Sync + 'static {
     fn epochs_above(&self) -> u64;
 
     /// Takes a lease of whole seconds and keeps it alive.
-    fn lease(&self, ttl: Duration) -> impl Future<Output = Result<Held>> + Send;
+    fn lease(&self, ttl: Duration) -> impl Future<Output = Result<HeldLease>> + Send;
 
     /// Ends a lease; false: there is none.
     fn revoke(&self, lease: i64) -> impl Future<Output = Result<bool>> + Send;

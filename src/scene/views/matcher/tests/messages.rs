@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
-use crate::scene::views::{NoEffect, Registers, Say};
+use crate::scene::views::{NoEffect, Registers, ViewMsgBody};
 use crate::scene::{Tick, TickStamp};
 
 /// A crowd whose players have registers, and the messages between each two, which arrive in order.
 struct Talk {
     crowd: Crowd,
     registers: Vec<Registers>,
-    lines: BTreeMap<(usize, usize), VecDeque<Say>>,
+    lines: BTreeMap<(usize, usize), VecDeque<ViewMsgBody>>,
     /// Players that must look for better links.
     dirty: BTreeSet<usize>,
     /// Whether blank entries are dropped, as regions do.
@@ -40,7 +40,7 @@ impl Talk {
         (at, self.crowd.rank_of(me, other, kept).is_some())
     }
 
-    fn post(&mut self, me: usize, said: Vec<(EntityId, Say)>) {
+    fn post(&mut self, me: usize, said: Vec<(EntityId, ViewMsgBody)>) {
         for (to, say) in said {
             let to = self.number(to);
             self.lines.entry((me, to)).or_default().push_back(say);
@@ -87,12 +87,12 @@ impl Talk {
         }
     }
 
-    fn receive(&mut self, from: usize, me: usize, say: Say) {
+    fn receive(&mut self, from: usize, me: usize, say: ViewMsgBody) {
         let (at, in_range) = self.know(me, from);
         let rules = self.crowd.rules;
         let (registers, mut said) = (&mut self.registers[me], Vec::new());
         match say {
-            Say::No { echo, at: sent } => {
+            ViewMsgBody::No { echo, at: sent } => {
                 let my_yes = registers.yes_ids()[at].my_yes;
                 let received = registers.handle_no(at, echo, sent);
                 let left = if my_yes == echo { 0 } else { my_yes };
@@ -105,7 +105,7 @@ impl Talk {
                     self.dirty.insert(me);
                 }
             }
-            Say::Yes(number) if !in_range => {
+            ViewMsgBody::Yes(number) if !in_range => {
                 registers.refuse_yes(at, number, |to, say| said.push((to.id, say)));
             }
             yes => registers.handle_yes(&rules, at, yes, |to, say| said.push((to.id, say))),

@@ -136,7 +136,7 @@ impl Repaired {
         matcher.begin_repair();
         for (ix, least) in changed.iter().map(|(ix, least)| (*ix, *least)) {
             if let Some(accepts) = self.crowd.figures[ix].ghost {
-                matcher.relent(ix as u32, accepts);
+                matcher.accept_up_to(ix as u32, accepts);
                 continue;
             }
             let entry = |pair: Link| ((pair.0 + pair.1 - ix) as u32, self.rank(pair).unwrap());

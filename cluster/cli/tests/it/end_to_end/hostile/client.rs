@@ -17,7 +17,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the server said last.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Reply {
     Welcome,
     Joined(Box<Joined>),
     Left,
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Connects and says hello.
-    pub async fn greet(source: [u8; 4], to: SocketAddr, token: &str) -> Option<(Client, Answer)> {
+    pub async fn greet(source: [u8; 4], to: SocketAddr, token: &str) -> Option<(Client, Reply)> {
         let mut client = Client::connect(source, to).await?;
         let answer = client.ask(hello(token)).await;
         Some((client, answer))
@@ -92,14 +92,14 @@ impl Client {
 
     /// Connects, says hello and joins; `None` if the server wants otherwise.
     pub async fn play(source: [u8; 4], to: SocketAddr, token: &str) -> Option<Client> {
-        let (mut client, Answer::Welcome) = Client::greet(source, to, token).await? else {
+        let (mut client, Reply::Welcome) = Client::greet(source, to, token).await? else {
             return None;
         };
         let joined = client.ask(join()).await;
-        matches!(joined, Answer::Joined(_)).then_some(client)
+        matches!(joined, Reply::Joined(_)).then_some(client)
     }
 
-    pub async fn resume(&mut self, token: String) -> Answer {
+    pub async fn resume(&mut self, token: String) -> Reply {
         self.ask(Resume { token, ack: purview::scene::Seq(0) }).await
     }
 
@@ -114,30 +114,30 @@ impl Client {
     }
 
     /// Sends a message and waits for an answer.
-    pub async fn ask(&mut self, msg: impl Into<ClientMsg>) -> Answer {
+    pub async fn ask(&mut self, msg: impl Into<ClientMsg>) -> Reply {
         match self.send(msg).await {
             true => self.answer(PATIENCE).await,
-            false => Answer::Refused,
+            false => Reply::Refused,
         }
     }
 
     /// The next answer; frames and pongs are none.
-    pub async fn answer(&mut self, most: Duration) -> Answer {
+    pub async fn answer(&mut self, most: Duration) -> Reply {
         let until = Instant::now() + most;
         loop {
             let bytes = match timeout_at(until, self.socket.next()).await {
-                Err(_) => return Answer::Silence,
+                Err(_) => return Reply::Silence,
                 Ok(Some(Ok(Message::Binary(bytes)))) => bytes,
-                Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return Answer::Refused,
+                Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return Reply::Refused,
                 Ok(Some(Ok(_))) => continue,
             };
-            let Ok(msg) = ServerMsg::decode(&bytes) else { return Answer::Silence };
+            let Ok(msg) = ServerMsg::decode(&bytes) else { return Reply::Silence };
             match msg {
-                ServerMsg::Welcome(_) => return Answer::Welcome,
-                ServerMsg::Joined(joined) => return Answer::Joined(joined),
-                ServerMsg::Left(_) => return Answer::Left,
-                ServerMsg::Refused(_) | ServerMsg::Closing(_) => return Answer::Refused,
-                ServerMsg::Frame(frame) if !frame.refused.is_empty() => return Answer::Refused,
+                ServerMsg::Welcome(_) => return Reply::Welcome,
+                ServerMsg::Joined(joined) => return Reply::Joined(joined),
+                ServerMsg::Left(_) => return Reply::Left,
+                ServerMsg::Refused(_) | ServerMsg::Closing(_) => return Reply::Refused,
+                ServerMsg::Frame(frame) if !frame.refused.is_empty() => return Reply::Refused,
                 ServerMsg::Frame(_)
                 | ServerMsg::Lines(_)
                 | ServerMsg::Pong(_)

@@ -8,7 +8,7 @@ use purview::wire::client::{Act, Join, Leave, Teleport};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::client::{Answer, Client, PATIENCE, connect, framed, hello, join, until_closed};
+use super::client::{Client, PATIENCE, Reply, connect, framed, hello, join, until_closed};
 use super::{Attacker, DAY};
 
 /// Arrays in arrays, deeper than any stack.
@@ -48,13 +48,13 @@ pub async fn garbage(a: Attacker) {
         a.refused();
     }
     let token = a.token(&format!("garbage {}", a.number));
-    let Some((mut client, Answer::Welcome)) = Client::greet(a.source, targets.ws, &token).await
+    let Some((mut client, Reply::Welcome)) = Client::greet(a.source, targets.ws, &token).await
     else {
         return;
     };
     // A message whose body is nested, or noise.
     let body = if round.is_multiple_of(2) { [vec![0x92, 2], deep].concat() } else { noise(round) };
-    if client.bytes(body).await && matches!(client.answer(PATIENCE).await, Answer::Refused) {
+    if client.bytes(body).await && matches!(client.answer(PATIENCE).await, Reply::Refused) {
         a.refused();
     }
 }
@@ -97,11 +97,11 @@ pub async fn early_hello(a: Attacker) {
     let (source, to) = (a.source, a.targets.ws);
     let token = a.token(&format!("early {}", a.number));
     let Some(first) = Client::play(source, to, &token).await else { return a.refused() };
-    let Some((mut late, Answer::Welcome)) = Client::greet(source, to, &token).await else {
+    let Some((mut late, Reply::Welcome)) = Client::greet(source, to, &token).await else {
         return a.refused();
     };
     sleep(Duration::from_millis(300)).await;
-    if !matches!(late.ask(join()).await, Answer::Joined(_)) {
+    if !matches!(late.ask(join()).await, Reply::Joined(_)) {
         return a.refused();
     }
     a.done();
@@ -136,7 +136,7 @@ pub async fn actions(a: Attacker) {
             break;
         }
         a.done();
-        if matches!(client.answer(Duration::from_millis(16)).await, Answer::Refused) {
+        if matches!(client.answer(Duration::from_millis(16)).await, Reply::Refused) {
             a.refused();
         }
     }
@@ -146,7 +146,7 @@ pub async fn actions(a: Attacker) {
 pub async fn forbidden(a: Attacker) {
     let token = a.token(&format!("anywhere {}", a.number));
     let greeted = Client::greet(a.source, a.targets.ws, &token).await;
-    let Some((mut client, Answer::Welcome)) = greeted else { return };
+    let Some((mut client, Reply::Welcome)) = greeted else { return };
     // The scene lets nobody choose a sight.
     let sight = |bits| Some(RangeSet::from_bits(bits).expect("rings"));
     let anywhere = Pos { x: i32::MIN, y: i32::MAX, z: i32::MAX };
@@ -161,12 +161,12 @@ pub async fn forbidden(a: Attacker) {
     for join in joins {
         a.done();
         match client.ask(join).await {
-            Answer::Refused => a.refused(),
-            Answer::Joined(joined) => return a.breach(format!("a forbidden join: {joined:?}")),
+            Reply::Refused => a.refused(),
+            Reply::Joined(joined) => return a.breach(format!("a forbidden join: {joined:?}")),
             _ => {}
         }
     }
-    if !matches!(client.ask(join()).await, Answer::Joined(_)) {
+    if !matches!(client.ask(join()).await, Reply::Joined(_)) {
         return;
     }
     let teleport = |seq, scene: Option<&str>, plane: Option<i32>, pos| {
@@ -183,8 +183,8 @@ pub async fn forbidden(a: Attacker) {
     for teleport in teleports {
         a.done();
         match client.ask(teleport).await {
-            Answer::Refused => a.refused(),
-            Answer::Joined(joined) => return a.breach(format!("a forbidden teleport: {joined:?}")),
+            Reply::Refused => a.refused(),
+            Reply::Joined(joined) => return a.breach(format!("a forbidden teleport: {joined:?}")),
             _ => {}
         }
     }
@@ -195,7 +195,7 @@ pub async fn foreign_tickets(a: Attacker) {
     let subject = format!("foreigner {}", a.number);
     let token = a.token(&subject);
     let greeted = Client::greet(a.source, a.targets.ws, &token).await;
-    let Some((mut client, Answer::Welcome)) = greeted else { return };
+    let Some((mut client, Reply::Welcome)) = greeted else { return };
     let login = Login {
         subject: subject.clone(),
         expires_s: None,
@@ -208,8 +208,8 @@ pub async fn foreign_tickets(a: Attacker) {
         let ticket = a.targets.foreign.write(&pass, &login, DAY).expect("a ticket");
         a.done();
         match client.resume(ticket).await {
-            Answer::Joined(joined) => return a.breach(format!("a foreign ticket: {joined:?}")),
-            Answer::Refused => a.refused(),
+            Reply::Joined(joined) => return a.breach(format!("a foreign ticket: {joined:?}")),
+            Reply::Refused => a.refused(),
             _ => {}
         }
     }

@@ -9,7 +9,8 @@ use purview::scene::{EntityId, SceneId};
 use crate::storage::checkpoints::Result;
 use crate::storage::checkpoints::writer::*;
 use crate::storage::{
-    ClusterId, Kept, KeptLayout, PlayerClaim, PlayerClaimed, PlayersSaved, SavedPlayer, Whole,
+    ClusterId, KeptLayout, PlayerClaim, PlayerClaimed, PlayersSaved, SavedPlayer, SavedSnapshots,
+    Whole,
 };
 
 const REGIONS: u32 = 20;
@@ -73,12 +74,12 @@ impl Checkpoints for Slow {
         Ok(Saved::Ok)
     }
 
-    async fn claim(&self, key: &RegionKey, _: Epoch) -> Result<Kept> {
+    async fn claim(&self, key: &RegionKey, _: Epoch) -> Result<SavedSnapshots> {
         self.load(key).await
     }
 
-    async fn load(&self, _: &RegionKey) -> Result<Kept> {
-        Ok(Kept::default())
+    async fn load(&self, _: &RegionKey) -> Result<SavedSnapshots> {
+        Ok(SavedSnapshots::default())
     }
 
     async fn set_aside(&self, _: &RegionKey) -> Result<u64> {

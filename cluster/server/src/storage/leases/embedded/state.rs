@@ -124,7 +124,7 @@ impl State {
     }
 
     /// Ends the leases of a path silently; their holders are told when it is mended.
-    pub fn betray(&mut self, way: i64) {
+    pub fn revoke_silently(&mut self, way: i64) {
         let theirs = |(lease, granted): (&i64, &mut Granted)| {
             let theirs = granted.way == way;
             granted.cut |= theirs;
@@ -249,18 +249,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_holder_of_a_betrayed_lease_is_told_when_the_path_is_mended() {
+    async fn the_holder_of_a_revoked_lease_is_told_when_the_path_is_mended() {
         let (mut state, now) = (State::default(), Instant::now());
         let (lease, authority, lost) = state.grant(TTL, 1, now);
         let (other, ..) = state.grant(TTL, 2, now);
         let put = Write::Put { data: bytes::Bytes::new(), lease };
         let swap = Swap { asked: "set a value", key: "a".into(), guard: Guard::Absent, write: put };
         assert!(matches!(state.swap(&swap), Swapped::Done(1)));
-        state.betray(1);
+        state.revoke_silently(1);
         assert!(state.list("a").entries.is_empty(), "other nodes can have the region now");
         assert!(authority.holds(now) && lost.borrow().is_none(), "its holder does not know");
         state.mend(1);
         assert!(!authority.holds(now) && *lost.borrow() == Some(Loss::Gone));
-        assert!(state.end(other, Loss::Left), "no other lease was betrayed");
+        assert!(state.end(other, Loss::Left), "no other lease was revoked");
     }
 }

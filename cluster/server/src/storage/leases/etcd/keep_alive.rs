@@ -21,7 +21,7 @@ use super::rpc::{LeaseGrantRequest, LeaseKeepAliveRequest, LeaseKeepAliveRespons
 use super::{Shared, revision, unsigned};
 
 use crate::storage::leases::Result;
-use crate::storage::leases::store::{Held, Lease, Loss};
+use crate::storage::leases::store::{HeldLease, Lease, Loss};
 use crate::storage::{Authority, LeaseError};
 
 /// Longest time between two keep-alives.
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// is stuck, and another node should own its regions.
 const STUCK: Duration = Duration::from_secs(30);
 
-pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held> {
+pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<HeldLease> {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
     let asked = "grant a lease";
     let granted = shared.ask(asked, |client| async move {
@@ -67,7 +67,7 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held> {
         cause: cause.to_string(),
     })?;
     let lease = KeptLease { id, shared: shared.clone(), stop, lost: lost_told };
-    Ok(Held { lease: Arc::new(lease), ttl, authority, lost })
+    Ok(HeldLease { lease: Arc::new(lease), ttl, authority, lost })
 }
 
 /// Ends a lease; false: there is none.
@@ -149,7 +149,7 @@ impl Pulse {
 
 type KeepAlives = Stream<LeaseKeepAliveRequest, LeaseKeepAliveResponse>;
 
-enum Said {
+enum KeepAliveReply {
     /// The lease lives so long from when it was asked.
     Renewed(Duration),
     Gone,
@@ -175,8 +175,8 @@ impl KeepAliveTask {
     async fn run(mut self) {
         loop {
             match self.round().await {
-                Ok(Said::Gone) => break,
-                Ok(Said::Renewed(_)) => {}
+                Ok(KeepAliveReply::Gone) => break,
+                Ok(KeepAliveReply::Renewed(_)) => {}
                 Err(cause) => {
                     tracing::debug!(lease = self.id, cause, "keep-alive failed");
                     self.at = self.at.wrapping_add(1);
@@ -189,14 +189,14 @@ impl KeepAliveTask {
     }
 
     /// Renews through one etcd until that fails or the lease has ended.
-    async fn round(&mut self) -> Result<Said, String> {
+    async fn round(&mut self) -> Result<KeepAliveReply, String> {
         if self.clients.is_empty() {
             self.clients = self.connect()?;
         }
         let client = self.clients[self.at % self.clients.len()].clone();
-        let said = self.stream(client.clone()).await?;
-        let is_gone = matches!(said, Said::Gone) && self.is_gone(client).await;
-        Ok(if is_gone { Said::Gone } else { Said::Renewed(self.ttl) })
+        let reply = self.stream(client.clone()).await?;
+        let is_gone = matches!(reply, KeepAliveReply::Gone) && self.is_gone(client).await;
+        Ok(if is_gone { KeepAliveReply::Gone } else { KeepAliveReply::Renewed(self.ttl) })
     }
 
     /// Connections of this thread: those of [`Shared`] do their work on another runtime.
@@ -207,11 +207,11 @@ impl KeepAliveTask {
     }
 
     /// Renews over one stream until it fails or etcd says that there is no such lease.
-    async fn stream(&mut self, client: Client) -> Result<Said, String> {
+    async fn stream(&mut self, client: Client) -> Result<KeepAliveReply, String> {
         let sent = Instant::now();
         let opened = timeout(self.limit(), self.open(&client)).await;
-        let (mut stream, said) = opened.map_err(|_| "no answer in time")??;
-        let Said::Renewed(ttl) = said else { return Ok(said) };
+        let (mut stream, reply) = opened.map_err(|_| "no answer in time")??;
+        let KeepAliveReply::Renewed(ttl) = reply else { return Ok(reply) };
         self.authority.renewed(sent, ttl);
         let mut next = sent + self.every;
         loop {
@@ -226,7 +226,7 @@ impl KeepAliveTask {
                 continue;
             }
             match timeout(self.limit(), self.renew(&mut stream)).await {
-                Ok(Ok(Said::Renewed(_))) => {}
+                Ok(Ok(KeepAliveReply::Renewed(_))) => {}
                 Ok(other) => return other,
                 Err(_) => return Err("no answer in time".into()),
             }
@@ -234,31 +234,31 @@ impl KeepAliveTask {
     }
 
     /// Opens a stream and renews the lease once.
-    async fn open(&self, client: &Client) -> Result<(KeepAlives, Said), String> {
+    async fn open(&self, client: &Client) -> Result<(KeepAlives, KeepAliveReply), String> {
         let mut stream = client.keep_alive_with(self.request()).await.map_err(|e| e.to_string())?;
-        let said = self.receive(&mut stream).await?;
-        Ok((stream, said))
+        let reply = self.receive(&mut stream).await?;
+        Ok((stream, reply))
     }
 
     fn request(&self) -> LeaseKeepAliveRequest {
         LeaseKeepAliveRequest { id: self.id }
     }
 
-    async fn renew(&self, stream: &mut KeepAlives) -> Result<Said, String> {
+    async fn renew(&self, stream: &mut KeepAlives) -> Result<KeepAliveReply, String> {
         let sent = Instant::now();
         stream.send(self.request()).map_err(|e| e.to_string())?;
-        let said = self.receive(stream).await?;
-        if let Said::Renewed(ttl) = said {
+        let reply = self.receive(stream).await?;
+        if let KeepAliveReply::Renewed(ttl) = reply {
             self.authority.renewed(sent, ttl);
         }
-        Ok(said)
+        Ok(reply)
     }
 
-    async fn receive(&self, stream: &mut KeepAlives) -> Result<Said, String> {
+    async fn receive(&self, stream: &mut KeepAlives) -> Result<KeepAliveReply, String> {
         let answer = stream.message().await.map_err(|e| e.to_string())?;
         let answer = answer.ok_or("the stream ended")?;
         let ttl = Duration::from_secs(unsigned(answer.ttl));
-        Ok(if answer.ttl <= 0 { Said::Gone } else { Said::Renewed(ttl) })
+        Ok(if answer.ttl <= 0 { KeepAliveReply::Gone } else { KeepAliveReply::Renewed(ttl) })
     }
 
     /// Asks again by another request, because losing a lease is final.

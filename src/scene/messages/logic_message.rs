@@ -70,7 +70,7 @@ impl Recipients {
 
 /// A message as a client is told it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct LogicMessage {
     /// How it came.
     pub kind: MessageKind,
     /// What it says.

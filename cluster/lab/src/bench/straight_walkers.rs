@@ -19,16 +19,16 @@ struct Walker {
 
 /// Walkers on a square that turn back at its edges.
 #[derive(Debug, Clone)]
-pub struct Crowd {
+pub struct StraightWalkers {
     walkers: Vec<Walker>,
     side_cm: f64,
     step_cm: f64,
     rng: Rng,
 }
 
-impl Crowd {
+impl StraightWalkers {
     /// `n` walkers on a square of `side_cm`, which walk `step_cm` in a tick.
-    pub fn new(n: usize, side_cm: f64, step_cm: f64, seed: u64) -> Crowd {
+    pub fn new(n: usize, side_cm: f64, step_cm: f64, seed: u64) -> StraightWalkers {
         let mut rng = Rng::new(seed);
         let walkers = (0..n)
             .map(|_| {
@@ -38,7 +38,7 @@ impl Crowd {
                 walker
             })
             .collect();
-        Crowd { walkers, side_cm, step_cm, rng }
+        StraightWalkers { walkers, side_cm, step_cm, rng }
     }
 
     pub fn step(&mut self) {

@@ -27,7 +27,7 @@ struct Walker {
 }
 
 #[derive(Debug, Clone)]
-pub struct Squad {
+pub struct CommandWalkers {
     walkers: Vec<Walker>,
     side_cm: f64,
     speed_cm_s: u32,
@@ -35,9 +35,9 @@ pub struct Squad {
     rng: Rng,
 }
 
-impl Squad {
+impl CommandWalkers {
     /// `n` walkers on a square of `side_cm`.
-    pub fn new(n: usize, side_cm: f64, speed_cm_s: u32, seed: u64) -> Squad {
+    pub fn new(n: usize, side_cm: f64, speed_cm_s: u32, seed: u64) -> CommandWalkers {
         let mut rng = Rng::new(seed);
         let side_cm = side_cm.max(4.0 * EDGE_CM);
         let along = |rng: &mut Rng| EDGE_CM + rng.unit() * (side_cm - 2.0 * EDGE_CM);
@@ -49,7 +49,7 @@ impl Squad {
                 Walker { vector: Vector::stand(at), turned: 0, turns, command: 0 }
             })
             .collect();
-        Squad { walkers, side_cm, speed_cm_s, now: 0, rng }
+        CommandWalkers { walkers, side_cm, speed_cm_s, now: 0, rng }
     }
 
     pub fn pos(&self, i: usize) -> Pos {

@@ -26,7 +26,7 @@ const OVER: WalkArea = WalkArea { x: (23_600, 4_000), z: (3_000, 18_000) };
 
 const REGION: u32 = 0;
 
-struct Ordeal<'a> {
+struct FaultTrial<'a> {
     runtime: &'a Runtime,
     cluster: LocalCluster,
     walkers: Walkers,
@@ -38,16 +38,16 @@ struct Ordeal<'a> {
 
 pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<ClusterBench> {
     let cluster = start(Parts { nodes: 3, gateways: 1 }, &config(2)?)?;
-    let mut ordeal = Ordeal::on(cluster, args, runtime)?;
+    let mut trial = FaultTrial::on(cluster, args, runtime)?;
     let mut pauses = Vec::new();
-    let quiet = ordeal.events("nothing happens", 3, |o| o.lasts(Duration::from_secs(1)))?;
+    let quiet = trial.events("nothing happens", 3, |t| t.lasts(Duration::from_secs(1)))?;
     pauses.push(quiet);
-    pauses.push(ordeal.borders(args.borders)?);
-    pauses.push(ordeal.events("the region moves", args.moves, Ordeal::relocate)?);
-    pauses.push(ordeal.events("its node is drained", args.drains, Ordeal::drain)?);
-    pauses.push(ordeal.events("its node is killed", args.kills, Ordeal::kill)?);
-    pauses.push(ordeal.events("its node is silent", args.silences, Ordeal::silence)?);
-    let mut outcome = ordeal.outcome(pauses);
+    pauses.push(trial.borders(args.borders)?);
+    pauses.push(trial.events("the region moves", args.moves, FaultTrial::relocate)?);
+    pauses.push(trial.events("its node is drained", args.drains, FaultTrial::drain)?);
+    pauses.push(trial.events("its node is killed", args.kills, FaultTrial::kill)?);
+    pauses.push(trial.events("its node is silent", args.silences, FaultTrial::silence)?);
+    let mut outcome = trial.outcome(pauses);
     if args.partitions > 0 {
         match NetworkNamespace::create() {
             Ok(namespace) => partitions(args, runtime, &namespace, &mut outcome)?,
@@ -70,7 +70,7 @@ fn partitions(
     config.cluster.listen.set_ip(namespace.peers().into());
     config.cluster.insecure = true;
     let cluster = start(Parts { nodes: 2, gateways: 1 }, &config)?;
-    let mut ordeal = Ordeal::on(cluster, args, runtime)?;
+    let mut trial = FaultTrial::on(cluster, args, runtime)?;
     let mut pauses = Vec::new();
     for (i, what, cut) in [
         (2, "its node is cut off from all processes", Cut::AllProcesses),
@@ -78,9 +78,9 @@ fn partitions(
         (0, "its node is cut off from its peers for 2 s", Cut::Peers),
     ] {
         let count = (args.partitions + i) / 3;
-        pauses.push(ordeal.events(what, count, |o| o.partition(namespace, cut))?);
+        pauses.push(trial.events(what, count, |t| t.partition(namespace, cut))?);
     }
-    let more = ordeal.outcome(pauses);
+    let more = trial.outcome(pauses);
     outcome.pauses.extend(more.pauses);
     outcome.disconnected += more.disconnected;
     outcome.inputs_unacknowledged += more.inputs_unacknowledged;
@@ -94,21 +94,21 @@ fn console(member: &Member) -> anyhow::Result<String> {
     Ok(format!("http://{console}"))
 }
 
-impl<'a> Ordeal<'a> {
+impl<'a> FaultTrial<'a> {
     fn on(
         cluster: LocalCluster,
         args: &BenchClusterArgs,
         runtime: &'a Runtime,
-    ) -> anyhow::Result<Ordeal<'a>> {
+    ) -> anyhow::Result<FaultTrial<'a>> {
         let console = console(&cluster.gateways()[0])?;
         let walkers =
             Walkers::start(runtime, (&cluster.url(0)?, cluster.tokens()), args.players, INSIDE)?;
         let (nodes, unacknowledged) = (cluster.nodes().len(), 0);
         let at_borders = AtBorders::default();
-        let ordeal =
-            Ordeal { runtime, cluster, walkers, nodes, console, unacknowledged, at_borders };
+        let trial =
+            FaultTrial { runtime, cluster, walkers, nodes, console, unacknowledged, at_borders };
         sleep(Duration::from_secs(3));
-        Ok(ordeal)
+        Ok(trial)
     }
 
     fn outcome(self, pauses: Vec<Pauses>) -> ClusterBench {

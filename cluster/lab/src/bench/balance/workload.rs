@@ -44,16 +44,16 @@ struct Walker {
 }
 
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct Workload {
     scenario: Scenario,
     rng: Rng,
     patches: i32,
     walkers: Vec<Walker>,
 }
 
-impl World {
+impl Workload {
     /// So many players anywhere on a square map of so many lands.
-    pub(super) fn new(scenario: Scenario, players: usize, lands: i32, seed: u64) -> World {
+    pub(super) fn new(scenario: Scenario, players: usize, lands: i32, seed: u64) -> Workload {
         let mut rng = Rng::new(seed);
         let side = f64::from(lands * LAND) * PATCH_M;
         let walker = |_| {
@@ -66,7 +66,7 @@ impl World {
             walker
         };
         let walkers = (0..players).map(walker).collect();
-        World { scenario, rng, patches: lands * LAND, walkers }
+        Workload { scenario, rng, patches: lands * LAND, walkers }
     }
 
     /// A second passes; `t` is the one that it is now.

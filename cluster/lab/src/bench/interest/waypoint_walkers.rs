@@ -1,4 +1,4 @@
-//! Crowds of a benchmark: random waypoints at 5 m/s, ten ticks a second, from a seed. The benchmarks
+//! Walkers of a benchmark: random waypoints at 5 m/s, ten ticks a second, from a seed. The benchmarks
 //! of the library (`benches/`) use this file, too.
 
 use purview::scene::Pos;
@@ -26,7 +26,7 @@ impl Density {
 const NEAR_CM: f64 = 8_000.0;
 
 /// Entities that walk from one random position to the next.
-pub struct Crowd {
+pub struct WaypointWalkers {
     pub side_cm: i32,
     at: Vec<(f64, f64)>,
     to: Vec<(f64, f64)>,
@@ -36,30 +36,30 @@ pub struct Crowd {
     rng: Rng,
 }
 
-impl Crowd {
-    pub fn new(people: usize, density: Density) -> Crowd {
+impl WaypointWalkers {
+    pub fn new(people: usize, density: Density) -> WaypointWalkers {
         let (others, hot) = match density {
             Density::Even(others) => (f64::from(others), 0),
             Density::HotSpot => (40.0, people / 2),
         };
         let area = people as f64 * std::f64::consts::PI * NEAR_CM * NEAR_CM / others;
-        Crowd::of(people, (hot, 6_000.0), area.sqrt() as i32, 50.0)
+        WaypointWalkers::of(people, (hot, 6_000.0), area.sqrt() as i32, 50.0)
     }
 
     /// All around the middle of a map of this side with this deviation, at a walk.
-    pub fn gathered(people: usize, sigma_cm: f64, side_cm: i32) -> Crowd {
-        Crowd::of(people, (people, sigma_cm), side_cm, 14.0)
+    pub fn gathered(people: usize, sigma_cm: f64, side_cm: i32) -> WaypointWalkers {
+        WaypointWalkers::of(people, (people, sigma_cm), side_cm, 14.0)
     }
 
-    fn of(people: usize, hot: (usize, f64), side_cm: i32, step_cm: f64) -> Crowd {
+    fn of(people: usize, hot: (usize, f64), side_cm: i32, step_cm: f64) -> WaypointWalkers {
         let (at, to) = (Vec::with_capacity(people), Vec::with_capacity(people));
-        let mut crowd = Crowd { side_cm, at, to, hot, step_cm, rng: Rng::new(7) };
+        let mut walkers = WaypointWalkers { side_cm, at, to, hot, step_cm, rng: Rng::new(7) };
         for i in 0..people {
-            let (at, to) = (crowd.somewhere(i), crowd.somewhere(i));
-            crowd.at.push(at);
-            crowd.to.push(to);
+            let (at, to) = (walkers.somewhere(i), walkers.somewhere(i));
+            walkers.at.push(at);
+            walkers.to.push(to);
         }
-        crowd
+        walkers
     }
 
     fn somewhere(&mut self, i: usize) -> (f64, f64) {

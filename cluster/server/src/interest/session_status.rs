@@ -1,4 +1,4 @@
-//! How a session stands, for those who look at it from outside: calls, and new sessions for which it
+//! The status of a session, for those who look at it from outside: calls, and new sessions for which it
 //! may have to give way.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use super::outbox::RewindError;
 static WAITED: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug, Default)]
-pub struct Standing {
+pub struct SessionStatus {
     /// Its place among the sessions that wait for their client; 0: it does not wait.
     pub waiting: AtomicU64,
     pub sent: AtomicU64,
@@ -24,7 +24,7 @@ pub struct Standing {
     pub gave_way: CancellationToken,
 }
 
-impl Standing {
+impl SessionStatus {
     pub fn wait(&self) {
         self.waiting.store(WAITED.fetch_add(1, Relaxed) + 1, Relaxed);
     }
@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn what_was_not_sent_is_not_acknowledged() {
-        let standing = Standing::default();
-        standing.sent.store(5, Relaxed);
-        standing.acknowledge(4).unwrap();
-        standing.acknowledge(3).unwrap();
-        let refused = standing.acknowledge(6).unwrap_err();
+        let status = SessionStatus::default();
+        status.sent.store(5, Relaxed);
+        status.acknowledge(4).unwrap();
+        status.acknowledge(3).unwrap();
+        let refused = status.acknowledge(6).unwrap_err();
         assert_eq!(refused.message(), "received 6, but the last update that was sent is 5");
-        assert_eq!(standing.received.load(Relaxed), 4);
+        assert_eq!(status.received.load(Relaxed), 4);
     }
 }

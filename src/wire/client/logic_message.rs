@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-use crate::scene::messages::{MessageKind, Told};
+use crate::scene::messages::{LogicMessage, MessageKind};
 use crate::wire::msgpack::fast::{array, bin, uint};
 
 /// A message of the game's logic.
@@ -24,7 +24,7 @@ fn number(kind: MessageKind) -> u8 {
 }
 
 /// Writes [`Message`]s.
-pub(super) fn messages(out: &mut Vec<u8>, all: &[Told]) {
+pub(super) fn messages(out: &mut Vec<u8>, all: &[LogicMessage]) {
     array(out, all.len());
     for told in all {
         array(out, 2);
@@ -33,8 +33,8 @@ pub(super) fn messages(out: &mut Vec<u8>, all: &[Told]) {
     }
 }
 
-impl From<&Told> for Message {
-    fn from(told: &Told) -> Message {
+impl From<&LogicMessage> for Message {
+    fn from(told: &LogicMessage) -> Message {
         let payload = ByteBuf::from(told.payload.to_vec());
         Message { kind: number(told.kind), payload }
     }
