@@ -131,14 +131,11 @@ impl Region {
                 self.tell_missed_actions_to(id);
             }
             Input::Release { .. } => self.with_viewer(slot, input, fx, |v| v.held = false),
-            Input::Resync { id, session, told } => {
-                if let Some(slot) = slot.filter(|slot| self.is_of_session(*slot, session)) {
-                    self.tell_bonds(slot, fx);
-                }
-                let now = self.clock.tick();
-                self.with_viewer(slot, input, fx, |v| v.miss_frames(told, now));
-                self.tell_missed_actions_to(id);
-            }
+            Input::Resync { id, session, told } => match slot {
+                Some(slot) if self.is_of_session(slot, session) => self.resync(slot, told, fx),
+                Some(_) => {}
+                None => self.forward(id, input, fx),
+            },
             Input::Present(presented) => self.present(*presented, fx),
             Input::Kicked { session, .. } => match slot {
                 Some(slot) if self.is_of_session(slot, session) => {
@@ -233,6 +230,16 @@ impl Region {
                 }
             }
             None => self.forward(id, input, fx),
+        }
+    }
+
+    /// Frames of a client were lost after that of tick `told`, 0 if this is not known: the next one tells it everything anew.
+    fn resync(&mut self, slot: u32, told: Tick, fx: &mut Vec<Effect>) {
+        self.tell_bonds(slot, fx);
+        let (id, now) = (self.entities.body(slot).id, self.clock.tick());
+        let viewer = self.views.of_mut(&self.entities, slot);
+        if viewer.is_some_and(|viewer| viewer.miss_frames(told, now)) {
+            self.tell_missed_actions_since(id, told);
         }
     }
 

@@ -56,8 +56,8 @@ struct Behind {
     of: EntityId,
     after: Tick,
     came: Tick,
-    /// A frame from here has told what was here when the player came.
-    served: bool,
+    /// The frame from here that has told what was here when the player came; 0: none yet.
+    served: Tick,
 }
 
 /// Actions in the order in which they were told.
@@ -283,7 +283,7 @@ impl Region {
             of: *of,
             after: *after,
             came,
-            served: false,
+            served: Tick(0),
         });
         self.recent_actions.behind.retain(|b| b.viewer != viewer);
         self.recent_actions.behind.extend(behind);
@@ -294,6 +294,13 @@ impl Region {
         if !self.recent_actions.came.contains(&id) {
             self.recent_actions.came.push(id);
         }
+    }
+
+    /// A client was sent no frame after that of tick `told`: its next one tells what it has missed.
+    pub(super) fn tell_missed_actions_since(&mut self, id: EntityId, told: Tick) {
+        self.tell_missed_actions_to(id);
+        let behind = self.recent_actions.behind.iter_mut();
+        behind.filter(|b| b.viewer == id && b.served > told).for_each(|b| b.served = Tick(0));
     }
 
     /// A player goes on from a checkpoint: its client's next frame tells what it has missed since its last one, and others
@@ -343,18 +350,19 @@ impl Region {
             // a region where something was late.
             let misses = |told: &RecentAction| {
                 let behind = recent.behind_of(id, told.action.id);
-                let is_late =
-                    |b: Behind| told.action.tick > b.after && (!b.served || told.tick >= from);
+                let is_late = |b: Behind| {
+                    told.action.tick > b.after && (b.served == Tick(0) || told.tick >= from)
+                };
                 told.action.tick >= from || behind.is_some_and(is_late)
             };
-            let is_behind = recent.behind.iter().any(|b| b.viewer == id && !b.served);
+            let is_behind = recent.behind.iter().any(|b| b.viewer == id && b.served == Tick(0));
             let told = recent.told.iter().rev();
             let told = told.take_while(|told| told.tick >= from || is_behind);
             let missed = told.filter(|t| (t.tick < now || !t.here) && misses(t));
             let mut missed: Vec<PastAction> = missed.map(|told| told.action.clone()).collect();
             missed.reverse();
             let behind = self.recent_actions.behind.iter_mut();
-            behind.filter(|b| b.viewer == id).for_each(|b| b.served = true);
+            behind.filter(|b| b.viewer == id && b.served == Tick(0)).for_each(|b| b.served = now);
             for action in missed {
                 if let Some(slot) = self.entities.slot(action.id) {
                     self.note_action_for(viewer, slot, action.content, action.tick);

@@ -2,7 +2,7 @@
 
 use super::{DEAD, later, pair_of_players};
 use purview::scene::messages::Input;
-use purview::scene::{Pos, Seq, SessionId};
+use purview::scene::{Pos, Seq, SessionId, Tick};
 
 use crate::support::histories::{wave, waves_of};
 use crate::support::world::World;
@@ -75,4 +75,8 @@ fn a_client_whose_frames_were_lost_is_told_once_what_they_told() {
     w.tell(DEAD, Input::Resync { id, session, told });
     w.steps(3);
     assert_eq!(waves_of(&w, a), all);
+    let told = Tick(0);
+    w.tell(DEAD, Input::Resync { id, session, told });
+    w.steps(3);
+    assert_eq!(waves_of(&w, a), all, "nobody knows what the client has missed");
 }

@@ -156,11 +156,11 @@ impl Viewer {
     }
 
     /// The client was sent no frame after that of tick `told`, if this is known: the next one tells it everything anew. A
-    /// question that comes again right after its answer changes nothing.
-    pub fn miss_frames(&mut self, told: Tick, now: Tick) {
+    /// question that comes again right after its answer changes nothing. Whether it is told actions again.
+    pub fn miss_frames(&mut self, told: Tick, now: Tick) -> bool {
         let (of, at) = self.answered;
         if told > Tick(0) && told == of && now.0 < at.0.saturating_add(ANSWER_TICKS) {
-            return;
+            return false;
         }
         let pending = self.resync_after();
         self.resync_after = match told {
@@ -169,6 +169,7 @@ impl Viewer {
             told => told,
         };
         self.resync = true;
+        told > Tick(0)
     }
 
     /// The tick from which on the client is to be told actions in its next frame.
