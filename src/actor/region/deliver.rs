@@ -159,7 +159,7 @@ impl RegionActor {
         self.sessions.frame_lost(session);
         if let Some(client) = self.sessions.get(session) {
             let id = client.entity;
-            self.region.handle(Input::Resync { id, session, told }, &mut self.fx);
+            self.region.handle(Input::Resync { id, session, told, question: 0 }, &mut self.fx);
         }
     }
 

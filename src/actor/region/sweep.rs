@@ -19,8 +19,9 @@ impl RegionActor {
             match self.directory.find_session(session) {
                 Some(Some(to)) => {
                     self.sessions.insert(session, entity, to);
-                    let told = Tick(0);
-                    self.region.handle(Input::Resync { id: entity, session, told }, &mut self.fx);
+                    let (id, told, question) = (entity, Tick(0), 0);
+                    let resync = Input::Resync { id, session, told, question };
+                    self.region.handle(resync, &mut self.fx);
                 }
                 Some(None) => self.is_gone(session, entity),
                 None => {}

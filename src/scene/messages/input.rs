@@ -77,6 +77,8 @@ pub enum Input {
         session: SessionId,
         /// The tick of the last frame that the client was sent; 0: not known.
         told: Tick,
+        /// The number of the session's question, which may come twice; 0: it is no question of the session's.
+        question: u32,
     },
     /// A neighbour's ghosts of a tick.
     Border(Box<BorderBatch>),

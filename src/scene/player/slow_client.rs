@@ -30,6 +30,9 @@ pub(super) struct SlowClient {
     // The tick of the last frame that was passed on; 0: none was here.
     told: Tick,
     resync: Resync,
+    // The number of the last question for one, and whether it is to be asked again elsewhere.
+    question: u32,
+    is_asked_again: bool,
 }
 
 impl SlowClient {
@@ -43,6 +46,8 @@ impl SlowClient {
             frame_ms: 0,
             told: Tick(0),
             resync: Resync::No,
+            question: 0,
+            is_asked_again: false,
         }
     }
 
@@ -147,8 +152,11 @@ impl SlowClient {
     ) {
         if self.resync == Resync::Due {
             self.resync = Resync::Asked(now_ms);
+            if !std::mem::take(&mut self.is_asked_again) {
+                self.question = self.question.wrapping_add(1).max(1);
+            }
             if !mutants::has(Mutant::NoResync) {
-                tell(Input::Resync { id, session, told: self.told });
+                tell(Input::Resync { id, session, told: self.told, question: self.question });
             }
         }
         let hold = self.held_since_ms.is_some();
@@ -180,7 +188,7 @@ impl SlowClient {
             self.told_hold = false;
         }
         if matches!(self.resync, Resync::Asked(_)) {
-            self.resync = Resync::Due;
+            (self.resync, self.is_asked_again) = (Resync::Due, true);
         }
     }
 }

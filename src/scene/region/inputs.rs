@@ -131,8 +131,10 @@ impl Region {
                 self.tell_missed_actions_to(id);
             }
             Input::Release { .. } => self.with_viewer(slot, input, fx, |v| v.held = false),
-            Input::Resync { id, session, told } => match slot {
-                Some(slot) if self.is_of_session(slot, session) => self.resync(slot, told, fx),
+            Input::Resync { id, session, told, question } => match slot {
+                Some(slot) if self.is_of_session(slot, session) => {
+                    self.resync(slot, (told, question), fx);
+                }
                 Some(_) => {}
                 None => self.forward(id, input, fx),
             },
@@ -234,11 +236,11 @@ impl Region {
     }
 
     /// Frames of a client were lost after that of tick `told`, 0 if this is not known: the next one tells it everything anew.
-    fn resync(&mut self, slot: u32, told: Tick, fx: &mut Vec<Effect>) {
+    fn resync(&mut self, slot: u32, (told, question): (Tick, u32), fx: &mut Vec<Effect>) {
         self.tell_bonds(slot, fx);
         let (id, now) = (self.entities.body(slot).id, self.clock.tick());
         let viewer = self.views.of_mut(&self.entities, slot);
-        if viewer.is_some_and(|viewer| viewer.miss_frames(told, now)) {
+        if viewer.is_some_and(|viewer| viewer.miss_frames(told, question, now)) {
             self.tell_missed_actions_since(id, told);
         }
     }

@@ -351,7 +351,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("", Input::Bonds { id, bonds: vec![Bond { class: 1, group: 77 }] }),
         ("", Input::Hold { id, session: SESSION }),
         ("", Input::Release { id, session: SESSION }),
-        ("", Input::Resync { id, session: SESSION, told: TICK }),
+        ("", Input::Resync { id, session: SESSION, told: TICK, question: 2 }),
         ("", Input::Border(Box::new(border()))),
         ("", Input::BorderLost(RegionId(1))),
         ("", Input::BorderRound(Box::new(border_round))),

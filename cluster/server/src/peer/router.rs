@@ -545,7 +545,7 @@ impl Router {
         let NotDelivered { lost, gone } = directory.deliver_frames(&encoded);
         for (id, session, told) in lost {
             self.metrics.frames_lost.fetch_add(1, Relaxed);
-            links.tell(from, region, Input::Resync { id, session, told });
+            links.tell(from, region, Input::Resync { id, session, told, question: 0 });
         }
         if !gone.is_empty() {
             links.gone(from, gone);

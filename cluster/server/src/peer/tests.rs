@@ -133,7 +133,7 @@ fn a_gateway_speaks_for_its_own_sessions_alone_and_its_channel_goes_on() {
             to_region(Epoch(9), Input::Map(Box::new(map))),
             to_region(
                 Epoch(0),
-                Input::Resync { id, session: of(3), told: purview::scene::Tick(9) },
+                Input::Resync { id, session: of(3), told: purview::scene::Tick(9), question: 1 },
             ),
             leaves(3, 0),
             resume(1, 1),

@@ -110,7 +110,7 @@ impl FramePart {
             viewer.seen.iter_mut().for_each(|s| s.sent = never);
         }
         if viewer.resync {
-            viewer.resynced(self.batch.tick);
+            viewer.resynced();
             viewer.gone.clear();
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
             viewer.seen.iter_mut().for_each(|s| s.shown = false);

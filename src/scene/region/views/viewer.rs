@@ -12,10 +12,6 @@ use crate::scene::{
     Account, EntityHandle, EntityId, RegionId, Seq, SessionId, SubjectHash, Tick, TickStamp,
 };
 
-/// Ticks within which a question for a resync that comes again was sent before its answer. Less than the time after
-/// which a session asks again.
-const ANSWER_TICKS: u64 = 5;
-
 /// Something else than a player that a player sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
@@ -67,8 +63,10 @@ pub struct Viewer {
     pub resync: bool,
     /// With it: the last frame that the client was sent, as its session has said; 0: not known.
     resync_after: Tick,
-    /// The last answer to that: after which frame, and in which tick.
-    answered: (Tick, Tick),
+    /// From which tick on it is then to be told actions.
+    missed_from: Tick,
+    /// The last of its session's questions for a resync; 0: none was here.
+    question: u32,
     /// The client is gone: the end of the grace period.
     pub disconnected_until: Option<Tick>,
     /// Without its client the player stays at least until this tick.
@@ -129,7 +127,8 @@ impl Viewer {
             held: false,
             resync: false,
             resync_after: Tick(0),
-            answered: (Tick(0), Tick(0)),
+            missed_from: Tick(0),
+            question: 0,
             disconnected_until: None,
             stays_until: Tick(0),
             replaced: None,
@@ -156,10 +155,9 @@ impl Viewer {
     }
 
     /// The client was sent no frame after that of tick `told`, if this is known: the next one tells it everything anew. A
-    /// question that comes again right after its answer changes nothing. Whether it is told actions again.
-    pub fn miss_frames(&mut self, told: Tick, now: Tick) -> bool {
-        let (of, at) = self.answered;
-        if told > Tick(0) && told == of && now.0 < at.0.saturating_add(ANSWER_TICKS) {
+    /// question that comes again changes nothing. Whether the client is told actions again.
+    pub fn miss_frames(&mut self, told: Tick, question: u32, now: Tick) -> bool {
+        if question > 0 && std::mem::replace(&mut self.question, question) == question {
             return false;
         }
         let pending = self.resync_after();
@@ -168,6 +166,7 @@ impl Viewer {
             told if pending > Tick(0) => told.min(pending),
             told => told,
         };
+        self.missed_from = self.resync_after.min(now).next();
         self.resync = true;
         told > Tick(0)
     }
@@ -175,11 +174,7 @@ impl Viewer {
     /// The tick from which on the client is to be told actions in its next frame.
     #[inline]
     pub fn acts_from(&self) -> Tick {
-        if self.resync && self.resync_after > Tick(0) {
-            self.resync_after.next()
-        } else {
-            self.frames_from
-        }
+        if self.resync && self.resync_after > Tick(0) { self.missed_from } else { self.frames_from }
     }
 
     /// After which frame the next one tells everything anew, if it does; 0: not known.
@@ -187,9 +182,8 @@ impl Viewer {
         if self.resync { self.resync_after } else { Tick(0) }
     }
 
-    /// A frame of this tick tells the client everything anew.
-    pub fn resynced(&mut self, now: Tick) {
-        self.answered = (self.resync_after, now);
+    /// A frame tells the client everything anew.
+    pub fn resynced(&mut self) {
         (self.resync, self.resync_after) = (false, Tick(0));
         self.own_properties_due = true;
     }
@@ -227,7 +221,7 @@ impl Viewer {
         let before = self.session.replace(resume.session);
         (self.replaced, self.disconnected_until) = (before, None);
         (self.held, self.resync, self.own_due) = (false, true, true);
-        (self.resync_after, self.answered) = Default::default();
+        (self.resync_after, self.question) = Default::default();
         self.own_properties_due = true;
         self.last_applied = self.last_applied.max(resume.acked);
         self.since_ms = resume.since_ms.max(self.since_ms.saturating_add(1));
@@ -239,7 +233,7 @@ impl Viewer {
         self.since_ms = since_ms;
         self.replaced = self.session.replace(session);
         (self.disconnected_until, self.resync) = (None, true);
-        (self.resync_after, self.answered) = Default::default();
+        (self.resync_after, self.question) = Default::default();
         self.own_properties_due = true;
         self.replaced
     }

@@ -81,7 +81,7 @@ fn bots_of_a_script_play_from_two_machines_and_make_one_report() {
     let folder = tempfile::tempdir().unwrap();
     let server = Served::start(&["--config", "../../deploy/scenes/dev.toml"]);
     let run = |first: &str| {
-        let script = ["--script", "../../deploy/scenes/bots.toml", "--first", first];
+        let script = ["--script", "../../deploy/bots.toml", "--first", first];
         let args = ["load", "walk", "--connect", &server.ws, "--for", "8s", "--json"];
         run_lab(&[&args[..], &script, &["--count", "40"]].concat())
     };
