@@ -2,6 +2,7 @@
 
 use super::{DEAD, later, pair_of_players};
 use purview::scene::messages::Input;
+use purview::scene::player::PlayerInput;
 use purview::scene::{Pos, Seq, SessionId, Tick};
 
 use crate::support::histories::{wave, waves_of};
@@ -62,23 +63,19 @@ fn a_client_that_reads_again_is_told_what_others_did_meanwhile() {
 fn a_client_whose_frames_were_lost_is_told_once_what_they_told() {
     let (mut w, a, b) = pair_of_players();
     act(&mut w, b, 1);
-    let (id, session) = (w.clients[&a].entity, a);
-    let ask = |w: &mut World, told, question| {
-        w.tell(DEAD, Input::Resync { id, session, told, question });
-    };
-    let told = *w.clients[&a].frames.last().unwrap();
+    w.clients.get_mut(&a).unwrap().loses_frames = true;
     (2..=6).for_each(|number| act(&mut w, b, number));
-    // None of these frames has reached the session.
-    w.clients.get_mut(&a).unwrap().acts.truncate(1);
+    w.clients.get_mut(&a).unwrap().loses_frames = false;
     assert_eq!(waves_of(&w, a), [1]);
-    ask(&mut w, told, 1);
+    let (id, session, told) = (w.clients[&a].entity, a, *w.clients[&a].frames.last().unwrap());
+    w.receive(a, PlayerInput::Lost);
     act(&mut w, b, 7);
     w.step();
     let all: Vec<u32> = (1..=7).collect();
     assert_eq!(waves_of(&w, a), all);
     // The question has come by way of another region, too; and nobody knows what the client has missed.
     for (told, question) in [(told, 1), (Tick(0), 0)] {
-        ask(&mut w, told, question);
+        w.tell(DEAD, Input::Resync { id, session, told, question });
         w.steps(3);
         assert_eq!(waves_of(&w, a), all, "{told}");
     }

@@ -147,8 +147,8 @@ impl World {
     pub fn passes_on(&mut self, batch: &FrameBatch, index: usize) -> bool {
         let session = batch.sessions[index].session;
         let Some(client) = self.clients.get(&session) else { return false };
-        if client.player.is_none() {
-            return true;
+        if client.player.is_none() || client.loses_frames {
+            return !client.loses_frames;
         }
         let effects = self.handle(session, PlayerInput::Frame { batch, index, queued: 0 });
         let forward = effects.iter().any(|e| matches!(e, PlayerEffect::Forward));

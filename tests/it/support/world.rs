@@ -83,6 +83,8 @@ pub struct Client {
     pub returning: bool,
     /// Its connection is broken, which its session does not know yet.
     pub deaf: bool,
+    /// Its frames are lost on their way to its session.
+    pub loses_frames: bool,
     /// It was told that its player is gone.
     pub forgotten: bool,
     /// It wants to leave, and repeats so until it is told that it has left.

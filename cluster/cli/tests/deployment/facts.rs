@@ -44,7 +44,6 @@ fn ports_are_the_same_everywhere() {
             "deploy/chart/templates/_helpers.tpl",
             "deploy/chart/templates/networkpolicy.yaml",
             "docs/deploy.md",
-            "docs/operations.md",
         ] {
             assert!(has_word(&read(file), &port), "{file} has no port {port} of {section}.{key}");
         }
