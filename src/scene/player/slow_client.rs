@@ -68,9 +68,9 @@ impl SlowClient {
             return false;
         }
         let is_due = match (self.resync, resync) {
-            (Resync::No, None) | (Resync::Coming(_), Some(_)) => true,
-            // An answer that comes twice: the client was told since what it tells again.
-            (Resync::No, Some(after)) => after == Tick(0) || after >= self.told,
+            (Resync::No, None) => true,
+            // Not an answer that comes twice, or late: the client was told since what it tells again.
+            (Resync::No | Resync::Coming(_), Some(after)) => after == Tick(0) || after >= self.told,
             // The answer, and no other resync: the client would miss what the lost frames have told.
             (Resync::Due | Resync::Asked(_), Some(after)) => after == self.told,
             // Without the frames that were lost this one makes no sense to the client.

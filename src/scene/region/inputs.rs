@@ -241,7 +241,7 @@ impl Region {
         let (id, now) = (self.entities.body(slot).id, self.clock.tick());
         let viewer = self.views.of_mut(&self.entities, slot);
         if viewer.is_some_and(|viewer| viewer.miss_frames(told, question, now)) {
-            self.tell_missed_actions_since(id, told);
+            self.tell_missed_actions_to(id);
         }
     }
 

@@ -296,13 +296,6 @@ impl Region {
         }
     }
 
-    /// A client was sent no frame after that of tick `told`: its next one tells what it has missed.
-    pub(super) fn tell_missed_actions_since(&mut self, id: EntityId, told: Tick) {
-        self.tell_missed_actions_to(id);
-        let behind = self.recent_actions.behind.iter_mut();
-        behind.filter(|b| b.viewer == id && b.served > told).for_each(|b| b.served = Tick(0));
-    }
-
     /// A player goes on from a checkpoint: its client's next frame tells what it has missed since its last one, and others
     /// are told what it did by the checkpoint.
     pub(super) fn repeat_actions(&mut self, id: EntityId) {
@@ -338,8 +331,8 @@ impl Region {
             }
             let Some(slot) = self.entities.real_slot(id) else { continue };
             let Some(viewer) = self.views.of(&self.entities, slot) else { continue };
-            let (viewer, from) = match viewer.gets_frame_of(now) {
-                true => (slot, viewer.acts_from()),
+            let (viewer, from, after) = match viewer.gets_frame_of(now) {
+                true => (slot, viewer.acts_from(), viewer.resync_after()),
                 false => {
                     self.recent_actions.came.push(id);
                     continue;
@@ -348,14 +341,16 @@ impl Region {
             let recent = &self.recent_actions;
             // Frames from here have told what was told before the last one, but for the first frame of a player from
             // a region where something was late.
+            // The first frame from here was lost, too, if its client was sent none since.
+            let is_unserved =
+                |b: Behind| b.served == Tick(0) || (after > Tick(0) && b.served > after);
             let misses = |told: &RecentAction| {
                 let behind = recent.behind_of(id, told.action.id);
-                let is_late = |b: Behind| {
-                    told.action.tick > b.after && (b.served == Tick(0) || told.tick >= from)
-                };
+                let is_late =
+                    |b: Behind| told.action.tick > b.after && (is_unserved(b) || told.tick >= from);
                 told.action.tick >= from || behind.is_some_and(is_late)
             };
-            let is_behind = recent.behind.iter().any(|b| b.viewer == id && b.served == Tick(0));
+            let is_behind = recent.behind.iter().any(|b| b.viewer == id && is_unserved(*b));
             let told = recent.told.iter().rev();
             let told = told.take_while(|told| told.tick >= from || is_behind);
             let missed = told.filter(|t| (t.tick < now || !t.here) && misses(t));

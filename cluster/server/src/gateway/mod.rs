@@ -1,10 +1,9 @@
 //! The gateway: listens for clients over WebSocket and TCP and runs their connections.
 //!
 //! A process starts it once. Each connection is a task on one of the given arbiters, on the same
-//! thread as its session, a [`PlayerActor`]. The task reads no faster than the session works, and
-//! it writes everything that the session has queued at once. What must never happen here: bytes of
-//! one client that affect another session, except through regions; or waiting for a client in the
-//! accept loop.
+//! thread as its session. The task reads no faster than the session works, and it writes everything
+//! that the session has queued at once. What must never happen here: bytes of one client that affect
+//! another session, except through regions; or waiting for a client in the accept loop.
 
 pub(crate) mod connection;
 mod ending;

@@ -53,12 +53,7 @@ pub struct Client {
     /// The number of its view, from 1. Each resync begins a new view.
     picture: u32,
     shown: usize,
-    /// When it was sent its last frame.
-    framed_at: Duration,
 }
-
-/// The longest gap between two frames after which a client is still told the actions of all that it has seen before.
-const GAP: Duration = Duration::from_secs(2);
 
 impl Client {
     /// A client that has joined now. All inputs up to `acked` are applied: a login before has sent them.
@@ -93,16 +88,6 @@ impl Client {
 
     pub(super) fn begins_anew(&mut self) {
         (self.picture, self.shown) = (self.picture + 1, 0);
-    }
-
-    /// The client is sent a frame. Whether it may have missed actions of what it sees again in a new view.
-    pub(super) fn framed(&mut self, now: Duration) -> bool {
-        now.saturating_sub(std::mem::replace(&mut self.framed_at, now)) > GAP
-    }
-
-    /// Whether an entity was in the view before this one.
-    pub(super) fn saw_before(&self, number: usize) -> bool {
-        self.seen.get(number).is_some_and(|seen| seen.picture + 1 == self.picture)
     }
 
     /// The client is told a position of an entity. Returns the entity's position in this view before, or in the view

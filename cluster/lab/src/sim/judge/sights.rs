@@ -75,12 +75,8 @@ impl Judge {
         for gone in &frame.leaves {
             client.hides(trails.number(*gone));
         }
-        let has_missed = client.framed(now);
         for entered in &frame.enters {
-            let stays = frame.resync && client.saw_before(trails.number(entered.id));
-            if has_missed || !stays {
-                client.received.entry(entered.id).or_default().since = now;
-            }
+            client.received.entry(entered.id).or_default().since = now;
         }
         let mut off_trail = None;
         for (of, pos) in changed {
