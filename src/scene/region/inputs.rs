@@ -235,12 +235,12 @@ impl Region {
         }
     }
 
-    /// Frames of a client were lost after that of tick `told`, 0 if this is not known: the next one tells it everything anew.
+    /// A client's frames after that of tick `told` were lost; 0: that tick is not known.
     fn resync(&mut self, slot: u32, (told, question): (Tick, u32), fx: &mut Vec<Effect>) {
         self.tell_bonds(slot, fx);
-        let (id, now) = (self.entities.body(slot).id, self.clock.tick());
+        let id = self.entities.body(slot).id;
         let viewer = self.views.of_mut(&self.entities, slot);
-        if viewer.is_some_and(|viewer| viewer.miss_frames(told, question, now)) {
+        if viewer.is_some_and(|viewer| viewer.miss_frames(told, question)) {
             self.tell_missed_actions_to(id);
         }
     }

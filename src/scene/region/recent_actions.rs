@@ -23,7 +23,6 @@ use super::Region;
 use super::actions::PendingAction;
 use super::custody::Past;
 use super::entities::Role;
-use super::views::Viewer;
 use crate::scene::messages::{EntityAction, Handoff, PastAction};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, RegionId, Tick, TickStamp};
@@ -266,7 +265,8 @@ impl Region {
         let viewers: Vec<EntityId> = misses.map(|b| b.viewer).collect();
         for viewer in viewers {
             let Some(viewer) = self.entities.real_slot(viewer) else { continue };
-            let told_before = self.views.of(&self.entities, viewer).map(Viewer::acts_from);
+            let told_before =
+                self.views.of(&self.entities, viewer).map(|v| v.acts_from(self.clock.tick()));
             if told_before.is_some_and(|from| action.tick < from) {
                 self.note_action_for(viewer, slot, action.content.clone(), action.tick);
             }
@@ -332,7 +332,7 @@ impl Region {
             let Some(slot) = self.entities.real_slot(id) else { continue };
             let Some(viewer) = self.views.of(&self.entities, slot) else { continue };
             let (viewer, from, after) = match viewer.gets_frame_of(now) {
-                true => (slot, viewer.acts_from(), viewer.resync_after()),
+                true => (slot, viewer.acts_from(now), viewer.resync_after()),
                 false => {
                     self.recent_actions.came.push(id);
                     continue;
@@ -340,8 +340,7 @@ impl Region {
             };
             let recent = &self.recent_actions;
             // Frames from here have told what was told before the last one, but for the first frame of a player from
-            // a region where something was late.
-            // The first frame from here was lost, too, if its client was sent none since.
+            // a region where something was late. That frame was lost, too, if the client was sent none since.
             let is_unserved =
                 |b: Behind| b.served == Tick(0) || (after > Tick(0) && b.served > after);
             let misses = |told: &RecentAction| {

@@ -66,7 +66,7 @@ pub struct BotsOptions {
 }
 
 impl BotsOptions {
-    /// The script of the file, or what the other flags say.
+    /// The script that `--script` names, or one group as the other flags describe it.
     fn script(&self) -> anyhow::Result<Script> {
         if let Some(file) = &self.script {
             return Script::open(file);

@@ -177,20 +177,24 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     quantity(from, Quantity::Time).map(|ms| Duration::from_millis(ms.unsigned_abs()))
 }
 
+/// A quantity above 0.
+fn positive<'de, D: Deserializer<'de>, N: TryFrom<i64>>(
+    from: D,
+    of: Quantity,
+) -> Result<N, D::Error> {
+    let number = quantity(from, of)?;
+    N::try_from(number).ok().filter(|_| number > 0).ok_or_else(|| {
+        let text = format!("expected {} above 0, for example {}", of.a(), of.examples());
+        serde::de::Error::custom(text)
+    })
+}
+
 fn speed<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-    let speed = quantity(from, Quantity::Speed)?;
-    u32::try_from(speed)
-        .ok()
-        .filter(|speed| *speed > 0)
-        .ok_or_else(|| serde::de::Error::custom("expected a speed above 0, for example \"5m/s\""))
+    positive(from, Quantity::Speed)
 }
 
 fn length<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
-    let length = quantity(from, Quantity::Length)?;
-    i32::try_from(length)
-        .ok()
-        .filter(|length| *length > 0)
-        .ok_or_else(|| serde::de::Error::custom("expected a length above 0, for example \"100m\""))
+    positive(from, Quantity::Length)
 }
 
 fn place<'de, D: Deserializer<'de>>(from: D) -> Result<Option<[i32; 2]>, D::Error> {

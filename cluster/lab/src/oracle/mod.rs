@@ -67,8 +67,7 @@ pub type ClientId = u32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
     Move(Pos),
-    /// A move command in a scene that judges moves, of which the server's account says where it leads; or an input that
-    /// moves nothing.
+    /// A move command in a scene that judges moves (the server says where it leads), or an input that moves nothing.
     Other,
     /// A teleport; `None` keeps the scene or the plane.
     Teleport {

@@ -40,7 +40,7 @@ impl Region {
         self.custody.recovering.as_ref().is_some_and(|r| !r.again.is_empty())
     }
 
-    /// Repeats the handoffs of late of the owner before, of entities of which no region knows better.
+    /// Repeats the last handoffs of the owner before, except of entities that another region has under a later epoch.
     pub(in crate::scene::region) fn repeat_handoffs(&mut self, fx: &mut Vec<Effect>) {
         if self.is_recovering() || !self.have_all_answered() {
             return;

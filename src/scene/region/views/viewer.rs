@@ -61,10 +61,8 @@ pub struct Viewer {
     pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
-    /// With it: the last frame that the client was sent, as its session has said; 0: not known.
+    /// With `resync`: the tick of the last frame that the client was sent, by its session; 0: not known.
     resync_after: Tick,
-    /// From which tick on it is then to be told actions.
-    missed_from: Tick,
     /// The last of its session's questions for a resync; 0: none was here.
     question: u32,
     /// The client is gone: the end of the grace period.
@@ -127,7 +125,6 @@ impl Viewer {
             held: false,
             resync: false,
             resync_after: Tick(0),
-            missed_from: Tick(0),
             question: 0,
             disconnected_until: None,
             stays_until: Tick(0),
@@ -154,30 +151,34 @@ impl Viewer {
         receives && self.frames_from <= tick
     }
 
-    /// The client was sent no frame after that of tick `told`, if this is known: the next one tells it everything anew. A
-    /// question that comes again changes nothing. Whether the client is told actions again.
-    pub fn miss_frames(&mut self, told: Tick, question: u32, now: Tick) -> bool {
-        if question > 0 && std::mem::replace(&mut self.question, question) == question {
+    /// The client was sent no frame after that of tick `told`, 0 if this is not known: the next frame tells everything anew.
+    /// A question that comes again changes nothing. Returns whether the next frame tells actions again.
+    pub fn miss_frames(&mut self, told: Tick, question: u32) -> bool {
+        if question > 0 && question <= self.question {
             return false;
         }
+        self.question = self.question.max(question);
         let pending = self.resync_after();
         self.resync_after = match told {
             Tick(0) => pending,
             told if pending > Tick(0) => told.min(pending),
             told => told,
         };
-        self.missed_from = self.resync_after.min(now).next();
         self.resync = true;
         told > Tick(0)
     }
 
-    /// The tick from which on the client is to be told actions in its next frame.
+    /// The first tick of which the frame of tick `now` tells actions.
     #[inline]
-    pub fn acts_from(&self) -> Tick {
-        if self.resync && self.resync_after > Tick(0) { self.missed_from } else { self.frames_from }
+    pub fn acts_from(&self, now: Tick) -> Tick {
+        match self.resync_after() {
+            Tick(0) => self.frames_from,
+            // Never later than this tick, whatever a session says.
+            after => after.next().min(now),
+        }
     }
 
-    /// After which frame the next one tells everything anew, if it does; 0: not known.
+    /// The tick of the frame after which the next one tells everything anew; 0: it does not, or that is not known.
     pub fn resync_after(&self) -> Tick {
         if self.resync { self.resync_after } else { Tick(0) }
     }

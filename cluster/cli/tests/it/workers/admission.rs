@@ -1,6 +1,7 @@
 //! Whether players may come: rules inside the server and workers are asked, and workers open planes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use futures::FutureExt;
 use purview::actor::admission::{Admission, PendingDecision, Visitor};
@@ -9,13 +10,16 @@ use purview::actor::player::Planes;
 use purview::scene::region::GameLogic;
 use purview::scene::{Plane, Pos, RegionId, Scene, SceneId};
 use purview::wire::ErrorCode;
-use purview_client::{Client, ClientError, join_at};
+use purview_client::{Client, ClientError, Event, join_at};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::Address;
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, command};
 use purview_server::process::{Background, ServerReach};
+use tokio::sync::Notify;
+
+use crate::common::try_for;
 
 use super::support::{CONFIG, PATIENCE, Worker, address, open, runtime, server, with_worker};
 
@@ -45,9 +49,11 @@ pub async fn join_by(
     }
 }
 
-/// Rules that let everybody in but one.
-#[derive(Debug)]
-struct Choosy;
+/// Rules that let everybody in but one, and decide about one's jumps when they are told to.
+#[derive(Debug, Default)]
+struct Choosy {
+    decides: Arc<Notify>,
+}
 
 impl LogicFactory for Choosy {
     fn make(&self, _: &Arc<Scene>, _: RegionId) -> Option<Box<dyn GameLogic>> {
@@ -67,7 +73,15 @@ impl Admission for Choosy {
             _ if visitor.jumps && visitor.to.plane == Plane(7) => Err("not there".to_owned()),
             _ => Ok(None),
         };
-        Some(async move { answer }.boxed())
+        let waits =
+            (visitor.account.subject() == "dan" && visitor.jumps).then(|| self.decides.clone());
+        let decision = async move {
+            if let Some(decides) = waits {
+                decides.notified().await;
+            }
+            answer
+        };
+        Some(decision.boxed())
     }
 
     fn opens(&self, _: SceneId, plane: Plane, subject: &str) -> bool {
@@ -76,8 +90,12 @@ impl Admission for Choosy {
 }
 
 fn choosy() -> Background {
+    deciding(Arc::default())
+}
+
+fn deciding(decides: Arc<Notify>) -> Background {
     let config = Config::parse(CONFIG).expect("a configuration");
-    let rules: Arc<dyn LogicFactory> = Arc::new(Choosy);
+    let rules: Arc<dyn LogicFactory> = Arc::new(Choosy { decides });
     Background::start_with(config, Tokens::dev(), Some(rules)).expect("a server")
 }
 
@@ -95,6 +113,32 @@ fn rules_inside_the_server_are_asked() {
             assert_eq!(told, code, "plane {plane}");
         }
         assert_eq!(jump(&mut ann, 8).await, Ok(Plane(8)), "it is open for her");
+    });
+}
+
+#[test]
+fn what_a_client_says_after_a_jump_waits_for_the_decision() {
+    let decides = Arc::new(Notify::new());
+    let server = deciding(Arc::clone(&decides));
+    let reach = server.reach();
+    runtime().block_on(async {
+        let mut dan = join(reach, "dan", None).await.expect("dan may come");
+        let received = || reach.gateway.messages_in.load(Relaxed);
+        let before = received();
+        dan.teleport(None, Some(Plane(1)), Pos::ground(5_000, 5_000)).await.unwrap();
+        let last = dan.act(b"here".to_vec()).await.unwrap();
+        try_for("both messages", || (received() >= before + 2).then_some(()).ok_or(received()));
+        decides.notify_one();
+        let mut plane = None;
+        loop {
+            match dan.next().await.expect("the session goes on") {
+                Event::Joined(joined) => plane = Some(joined.plane),
+                Event::Frame(frame) if frame.ack >= last => break,
+                Event::Refused(refused) => panic!("{refused:?}"),
+                _ => {}
+            }
+        }
+        assert_eq!(plane, Some(Plane(1)));
     });
 }
 
