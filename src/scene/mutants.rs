@@ -43,6 +43,8 @@ pub enum Mutant {
     NoGracePeriod,
     /// A session does not repeat unacknowledged inputs to a new owner.
     SaysOnce,
+    /// A resync does not tell the actions of the frames that were lost.
+    GapActsLost,
     /// A session passes frames on without those that were lost before.
     GapShown,
     /// A session that has missed frames does not request a resync.
@@ -208,7 +210,7 @@ pub enum Mutant {
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
 /// All mutants that are bugs and that a run without a game shows.
-pub const ALL: [Mutant; 54] = [
+pub const ALL: [Mutant; 55] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -223,6 +225,7 @@ pub const ALL: [Mutant; 54] = [
     Mutant::NoEscrow,
     Mutant::NoGracePeriod,
     Mutant::SaysOnce,
+    Mutant::GapActsLost,
     Mutant::GapShown,
     Mutant::NoResync,
     Mutant::NoReorder,

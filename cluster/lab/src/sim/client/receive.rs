@@ -108,6 +108,7 @@ impl Walker {
     fn back(&self, life: &mut Life, joined: &Joined) -> Result<(), End> {
         let (id, judge) = (life.id, &self.ground.judge);
         self.ground.journal.note(What::Back(id));
+        judge.resumed(id);
         self.lands(life, joined);
         if joined.id != id {
             let text = format!("{id} has resumed as {}", joined.id);

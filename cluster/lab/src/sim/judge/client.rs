@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use purview::scene::{EntityId, Pos, Seq};
+use purview::scene::{EntityId, Epoch, Pos, Seq};
 use rustc_hash::FxHashMap;
 
 use super::rules::PlacedAt;
@@ -53,6 +53,8 @@ pub struct Client {
     /// The number of its view, from 1. Each resync begins a new view.
     picture: u32,
     shown: usize,
+    /// The epoch of its last frame; none since its connection was resumed.
+    last_epoch: Option<Epoch>,
 }
 
 impl Client {
@@ -84,6 +86,18 @@ impl Client {
 
     pub(super) fn view_size(&self) -> usize {
         self.shown
+    }
+
+    /// Notes a frame. Returns whether the client misses no action of what stays in view since the frame before: it has
+    /// kept its connection, and its player's region has not died.
+    pub(super) fn continues_at(&mut self, epoch: Epoch) -> bool {
+        let before = self.last_epoch.replace(epoch);
+        before.is_some_and(|before| before.lives() == epoch.lives())
+    }
+
+    /// Whether the view before this one contained the entity.
+    pub(super) fn was_shown(&self, number: usize) -> bool {
+        self.seen.get(number).is_some_and(|seen| seen.picture + 1 == self.picture)
     }
 
     pub(super) fn begins_anew(&mut self) {
@@ -177,6 +191,13 @@ impl Judge {
         self.messages_disturbed(id);
         if let Some(client) = self.inner().clients.get_mut(&id) {
             client.is_disconnected = is_disconnected;
+        }
+    }
+
+    /// A client has a connection again: it is not told what it missed meanwhile.
+    pub fn resumed(&self, id: EntityId) {
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.last_epoch = None;
         }
     }
 

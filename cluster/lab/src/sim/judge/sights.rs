@@ -69,6 +69,7 @@ impl Judge {
         // While links are cut, news may reach the viewer's present region later than its former one.
         let came = || moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
         let anew = superseded || (now < *excused && came());
+        let is_continued = client.continues_at(frame.epoch) && frame.resync;
         if frame.resync {
             client.begins_anew();
         }
@@ -76,7 +77,9 @@ impl Judge {
             client.hides(trails.number(*gone));
         }
         for entered in &frame.enters {
-            client.received.entry(entered.id).or_default().since = now;
+            let stayed = is_continued && client.was_shown(trails.number(entered.id));
+            let received = client.received.entry(entered.id).or_default();
+            received.since = if stayed { received.since } else { now };
         }
         let mut off_trail = None;
         for (of, pos) in changed {

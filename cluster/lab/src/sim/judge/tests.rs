@@ -1,8 +1,8 @@
 //! Each invariant: the judge reports a violation, and accepts what is legal.
 
-use purview::scene::{Plane, Pos, SessionId};
+use purview::scene::{Facing, Kind, Plane, Pos, SessionId};
 use purview::wire::Frame;
-use purview::wire::client::frame::Acted;
+use purview::wire::client::frame::{Acted, Entered};
 
 use super::quiescence::FRESH;
 use super::rules::{shown_are_near, views_are_stable};
@@ -217,6 +217,58 @@ async fn a_missing_action_is_a_violation_unless_its_player_was_told() {
     assert_eq!(found(&quiet), None);
     assert_eq!(found(&told), None, "its player was told");
     assert_eq!(found(&silent), Some(Invariant::ActReceived));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_excuses_no_missing_action_but_a_resumed_connection_and_a_recovered_region_do() {
+    let act = |number: u64| Acted {
+        id: EntityId(2),
+        payload: number.to_be_bytes().to_vec().into(),
+        logic: false,
+    };
+    let entered = || Entered {
+        id: EntityId(2),
+        kind: Kind::PLAYER,
+        x: 0,
+        y: 0,
+        z: 0,
+        facing: Facing::default(),
+        properties: Vec::new(),
+        trajectory: None,
+    };
+    let resync = |epoch: Epoch, shows: bool| {
+        let (enters, acts) = (if shows { vec![entered()] } else { Vec::new() }, Vec::new());
+        Frame { resync: true, enters, acts, epoch, ..frame(2) }
+    };
+    let show = |judge: &Judge, frame: &Frame| {
+        let shown = frame.enters.iter().map(|entered| (entered.id, Pos::ground(0, 0)));
+        judge.shown(EntityId(1), frame, shown);
+    };
+    let next_life = Epoch(1).next_life(Epoch(1));
+    type Change = fn(&Judge);
+    let cases: [(&str, Epoch, bool, Change, bool); 4] = [
+        ("lost frames", Epoch(1), true, |_| (), true),
+        ("a new connection", Epoch(1), true, |judge| judge.resumed(EntityId(1)), false),
+        ("a recovered region", next_life, true, |_| (), false),
+        ("it was away", Epoch(1), false, |_| (), false),
+    ];
+    for (why, epoch, stays, change, is_violation) in cases {
+        let judge = judge();
+        tokio::time::sleep(LATE).await;
+        judge.acts(EntityId(2), 1);
+        show(&judge, &Frame { acts: vec![act(1)], ..frame(2) });
+        judge.acts(EntityId(2), 2);
+        change(&judge);
+        if !stays {
+            show(&judge, &resync(Epoch(1), false));
+        }
+        tokio::time::sleep(LATE).await;
+        show(&judge, &resync(epoch, true));
+        judge.acts(EntityId(2), 3);
+        show(&judge, &Frame { acts: vec![act(3)], epoch, ..frame(3) });
+        let violation = found(&judge);
+        assert_eq!(violation, is_violation.then_some(Invariant::ActReceived), "{why}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
