@@ -303,9 +303,9 @@ pub struct Handoff {
     /// Its own actions of late that neighbours of the regions where it lived were to be told.
     #[serde(default)]
     pub acts: Vec<PastAction>,
-    /// Entities in its view of whose actions after a tick the sender has not heard yet.
+    /// Entities in its view of whose actions its client may miss some.
     #[serde(default)]
-    pub acts_due: Vec<(EntityId, Tick)>,
+    pub acts_due: Vec<ActionsDue>,
     /// Inputs after the first number and up to the second were applied by a region that has died since. Of actions
     /// among them not all viewers may have been told.
     #[serde(default)]
@@ -314,6 +314,19 @@ pub struct Handoff {
     /// game's logic.
     #[serde(default)]
     pub stays_until: Tick,
+}
+
+/// A player's client may miss actions of an entity: their owner was late where the player lived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionsDue {
+    /// The entity.
+    pub of: EntityId,
+    /// Those after this tick.
+    pub after: Tick,
+    /// The tick in which the player left the region where they were late; this is forgotten some time later.
+    pub came: Tick,
+    /// The first frame that has told what was known; 0: none has. The client may not have received it.
+    pub served: Tick,
 }
 
 impl Handoff {

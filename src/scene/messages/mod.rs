@@ -26,8 +26,8 @@ pub mod session;
 
 pub use crate::scene::spec::MAX_ACTION_BYTES;
 pub use border::{
-    BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostLevels,
-    GhostLinks, GhostState, Handoff, MapNews, PastAction, Recovered, SeenState,
+    ActionsDue, BorderBatch, BorderRoundBatch, Change, Claim, Claims, GhostChange, GhostLeave,
+    GhostLevels, GhostLinks, GhostState, Handoff, MapNews, PastAction, Recovered, SeenState,
 };
 pub use effect::Effect;
 pub use frame::{

@@ -74,6 +74,12 @@ impl Identity {
         owner.map_or(self.id, |entry| entry.id)
     }
 
+    /// Whether entities on this plane live in regions of this one's plane group.
+    pub fn hosts(&self, plane: Plane) -> bool {
+        let entry = self.scene.map.get(self.id).filter(|_| plane != Plane::LIMBO);
+        entry.is_none_or(|entry| entry.group == self.scene.map.group_of(plane))
+    }
+
     /// Whether a handoff comes from a region of this scene.
     pub fn is_of_this_scene(&self, handoff: &Handoff) -> bool {
         let known = || self.scene.map.get(handoff.from).is_some();

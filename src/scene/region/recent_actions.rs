@@ -23,7 +23,8 @@ use super::Region;
 use super::actions::PendingAction;
 use super::custody::Past;
 use super::entities::Role;
-use crate::scene::messages::{EntityAction, Handoff, PastAction};
+use super::views::Viewer;
+use crate::scene::messages::{ActionsDue, EntityAction, Handoff, PastAction};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, RegionId, Tick, TickStamp};
 
@@ -48,15 +49,13 @@ struct RecentAction {
     here: bool,
 }
 
-/// The client of a player that has come may miss actions of an entity after this tick, which come here late.
+/// The client of a player that has come may miss actions of another entity.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Behind {
     viewer: EntityId,
-    of: EntityId,
-    after: Tick,
-    came: Tick,
-    /// The frame from here that has told what was here when the player came; 0: none yet.
-    served: Tick,
+    due: ActionsDue,
+    /// Frames of another region have told them. They count if the client was sent none of these.
+    elsewhere: bool,
 }
 
 /// Actions in the order in which they were told.
@@ -86,7 +85,7 @@ impl RecentActions {
         while self.told.front().is_some_and(|first| is_old(first.tick)) {
             self.forget_first();
         }
-        self.behind.retain(|behind| !is_old(behind.came));
+        self.behind.retain(|behind| !is_old(behind.due.came));
     }
 
     /// Frames of a tick tell an action.
@@ -162,9 +161,14 @@ impl RecentActions {
         self.untold.extend(new);
     }
 
-    /// That a player that has come misses actions of an entity that were late where it came from.
-    fn behind_of(&self, viewer: EntityId, of: EntityId) -> Option<Behind> {
-        self.behind.iter().find(|b| (b.viewer, b.of) == (viewer, of)).copied()
+    /// What a player that has come may miss of the actions of others.
+    fn due_to(&self, viewer: EntityId) -> impl Iterator<Item = Behind> + '_ {
+        self.behind.iter().filter(move |behind| behind.viewer == viewer).copied()
+    }
+
+    /// What a player that has come may miss of the actions of an entity.
+    fn due_of(&self, viewer: EntityId, of: EntityId) -> impl Iterator<Item = Behind> + '_ {
+        self.due_to(viewer).filter(move |behind| behind.due.of == of)
     }
 
     fn of(&self, id: EntityId) -> impl Iterator<Item = &PastAction> {
@@ -261,8 +265,9 @@ impl Region {
     /// Players that came from a region which had this late have frames from here of later ticks only.
     fn tell_those_behind(&mut self, slot: u32, action: &PastAction) {
         let behind = self.recent_actions.behind.iter();
-        let misses = behind.filter(|b| b.of == action.id && action.tick > b.after);
-        let viewers: Vec<EntityId> = misses.map(|b| b.viewer).collect();
+        let misses = |due: ActionsDue| due.of == action.id && action.tick > due.after;
+        let behind = behind.filter(|behind| !behind.elsewhere && misses(behind.due));
+        let viewers: Vec<EntityId> = behind.map(|behind| behind.viewer).collect();
         for viewer in viewers {
             let Some(viewer) = self.entities.real_slot(viewer) else { continue };
             let told_before =
@@ -275,17 +280,11 @@ impl Region {
 
     /// A player has come to live here: its next frame tells what its client has missed on the way.
     pub(super) fn tell_missed_actions_of(&mut self, handoff: &Handoff) {
-        let (viewer, came) = (handoff.state.id, self.clock.tick());
+        let viewer = handoff.state.id;
         self.tell_missed_actions_to(viewer);
-        let behind = handoff.acts_due.iter();
-        let behind = behind.map(|(of, after)| Behind {
-            viewer,
-            of: *of,
-            after: *after,
-            came,
-            served: Tick(0),
-        });
-        self.recent_actions.behind.retain(|b| b.viewer != viewer);
+        self.recent_actions.behind.retain(|behind| behind.viewer != viewer);
+        let due = handoff.acts_due.iter();
+        let behind = due.map(|due| Behind { viewer, due: *due, elsewhere: due.served > Tick(0) });
         self.recent_actions.behind.extend(behind);
     }
 
@@ -300,7 +299,7 @@ impl Region {
     /// are told what it did by the checkpoint.
     pub(super) fn repeat_actions(&mut self, id: EntityId) {
         self.tell_missed_actions_to(id);
-        self.recent_actions.behind.retain(|b| b.viewer != id);
+        self.recent_actions.behind.retain(|behind| behind.viewer != id);
         self.recent_actions.tell_again(id);
     }
 
@@ -341,22 +340,26 @@ impl Region {
             let recent = &self.recent_actions;
             // Frames from here have told what was told before the last one, but for the first frame of a player from
             // a region where something was late. That frame was lost, too, if the client was sent none since.
-            let is_unserved =
-                |b: Behind| b.served == Tick(0) || (after > Tick(0) && b.served > after);
-            let misses = |told: &RecentAction| {
-                let behind = recent.behind_of(id, told.action.id);
-                let is_late =
-                    |b: Behind| told.action.tick > b.after && (is_unserved(b) || told.tick >= from);
-                told.action.tick >= from || behind.is_some_and(is_late)
+            let is_unserved = |behind: Behind| {
+                let served = behind.due.served;
+                served == Tick(0) || (after > Tick(0) && served > after)
             };
-            let is_behind = recent.behind.iter().any(|b| b.viewer == id && is_unserved(*b));
+            let misses = |told: &RecentAction| {
+                let is_due = |behind: Behind| {
+                    let is_late = !behind.elsewhere && told.tick >= from;
+                    told.action.tick > behind.due.after && (is_unserved(behind) || is_late)
+                };
+                told.action.tick >= from || recent.due_of(id, told.action.id).any(is_due)
+            };
+            let is_behind = recent.due_to(id).any(is_unserved);
             let told = recent.told.iter().rev();
             let told = told.take_while(|told| told.tick >= from || is_behind);
             let missed = told.filter(|t| (t.tick < now || !t.here) && misses(t));
             let mut missed: Vec<PastAction> = missed.map(|told| told.action.clone()).collect();
             missed.reverse();
             let behind = self.recent_actions.behind.iter_mut();
-            behind.filter(|b| b.viewer == id && b.served == Tick(0)).for_each(|b| b.served = now);
+            let unserved = behind.filter(|b| b.viewer == id && b.due.served == Tick(0));
+            unserved.for_each(|behind| behind.due.served = now);
             for action in missed {
                 if let Some(slot) = self.entities.slot(action.id) {
                     self.note_action_for(viewer, slot, action.content, action.tick);
@@ -371,35 +374,44 @@ impl Region {
         self.actions.note(PendingAction { slot, id, content, here, of, only });
     }
 
-    /// What another region needs to know of an entity's actions: its own, and those of ghosts of which its client may still
-    /// miss some, since their owners were late here.
+    /// What another region needs to know of an entity's actions: its own, and those of others of which its client may
+    /// still miss some, since their owners were late here or where it lived before.
     pub(super) fn describe_actions(&self, slot: u32, past: Past, handoff: &mut Handoff) {
         if past != Past::ToTell {
             return;
         }
         let id = handoff.state.id;
         handoff.acts = self.recent_actions.to_take_along(id);
+        let Some(viewer) = self.views.get(self.entities.body(slot).viewer) else { return };
+        handoff.acts_due = self.recent_actions.due_to(id).map(|behind| behind.due).collect();
+        for (of, sound) in self.late_in_view_of(viewer, handoff.tick) {
+            // What came by way of another region was told, and what the player had been told where it lived before.
+            let told_here = self.recent_actions.last_of(|id| id == of).get(&of).copied();
+            let told_before = match self.recent_actions.due_of(id, of).last() {
+                Some(behind) => behind.due.after,
+                None => Tick(viewer.frames_from.0.saturating_sub(1)),
+            };
+            let after = told_here.unwrap_or_default().max(told_before).max(sound);
+            let due = ActionsDue { of, after, came: handoff.tick, served: Tick(0) };
+            // The first frame that told some may be lost.
+            // The first frame that has told some may be lost.
+            let first = handoff.acts_due.iter().find(|d| d.of == of && d.served > Tick(0)).copied();
+            handoff.acts_due.retain(|due| due.of != of);
+            handoff.acts_due.extend(first);
+            handoff.acts_due.push(due);
+        }
+    }
+
+    /// The ghosts in a player's view whose owner is late here in this tick, and how far the owner has come.
+    fn late_in_view_of(&self, viewer: &Viewer, tick: Tick) -> Vec<(EntityId, Tick)> {
         let is_late = |of: EntityId| {
             let role = self.entities.slot(of).map(|slot| self.entities.role(slot));
             let Some(Role::Ghost(ghost)) = role else { return None };
-            let sound = self.border.sound(ghost.owner).filter(|sound| *sound < handoff.tick)?;
+            let sound = self.border.sound(ghost.owner).filter(|sound| *sound < tick)?;
             Some((of, sound))
         };
-        let Some(viewer) = self.views.get(self.entities.body(slot).viewer) else { return };
         let peers = viewer.registers.yes_ids().iter().map(|ids| ids.id);
-        let seen = viewer.seen.iter().map(|seen| seen.id);
-        handoff.acts_due = peers.chain(seen).filter_map(is_late).collect();
-        if !handoff.acts_due.is_empty() {
-            // What came by way of another region was told, and what the player had been told where it lived before.
-            let last = self.recent_actions.last_of(|_| true);
-            let before = Tick(viewer.frames_from.0.saturating_sub(1));
-            for (of, after) in &mut handoff.acts_due {
-                let told_here = last.get(of).copied().unwrap_or_default();
-                let told_before =
-                    self.recent_actions.behind_of(id, *of).map_or(before, |b| b.after);
-                *after = told_here.max(told_before).max(*after);
-            }
-        }
+        peers.chain(viewer.seen.iter().map(|seen| seen.id)).filter_map(is_late).collect()
     }
 }
 

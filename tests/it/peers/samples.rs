@@ -8,15 +8,15 @@ use batches::{border, frames};
 use bytes::Bytes;
 use purview::scene::load::{LandReport, NeighbourReport, RegionReport};
 use purview::scene::messages::{
-    After, Asker, Command, CommandError, CommandId, CommandResult, Found, Locate, Mark,
-    SentCommand, Sought, Taken, WatchState,
+    ActionsDue, Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination,
+    EntityAction, FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds,
+    LogicMessage, MapNews, MessageId, MessageKind, Motion, NamedBond, Notice, Order, PastAction,
+    Presented, Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState,
+    SetProperty, Spawn, Speaker,
 };
 use purview::scene::messages::{
-    Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination, EntityAction,
-    FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds, LogicMessage,
-    MapNews, MessageId, MessageKind, Motion, NamedBond, Notice, Order, PastAction, Presented,
-    Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState, SetProperty,
-    Spawn, Speaker,
+    After, Asker, Command, CommandError, CommandId, CommandResult, Found, Locate, Mark,
+    SentCommand, Sought, Taken, WatchState,
 };
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
@@ -165,7 +165,7 @@ fn handoff() -> Handoff {
         by_map: true,
         since_ms: 70_000,
         acts: vec![past_action()],
-        acts_due: vec![(OTHER, TICK)],
+        acts_due: vec![ActionsDue { of: OTHER, after: TICK, came: TICK, served: TICK }],
         unconfirmed: Some((Seq(7), Seq(9))),
     }
 }

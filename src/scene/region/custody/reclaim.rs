@@ -14,7 +14,7 @@
 //! It has the bonds that were set last, as far as the two know. It counts every input as applied that either of the two knows to have been, and its epoch is
 //! above both. Its view list is built anew: its client is told everything once.
 
-use crate::scene::messages::{Claim, EnterCause, Handoff, LogicEvent};
+use crate::scene::messages::{Claim, Destination, EnterCause, Handoff, LogicEvent};
 use crate::scene::messages::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
 use crate::scene::mutants::{self, Mutant};
@@ -107,9 +107,11 @@ impl Region {
         self.take_properties(slot, known, &presented.properties);
         self.take_newer_bonds(slot, &presented.bonds);
         self.entities.set_epoch(slot, epoch);
+        let mut moved = None;
         if presented.acked > before {
             self.entities.set_facing(slot, presented.facing, TickStamp::of(self.clock.tick()));
             let (plane, pos) = self.last_position(&presented, None);
+            moved = Some((slot, plane, pos));
             self.entities.set_plane(slot, plane);
             self.take_told_movement(slot, &presented);
             self.place_at(slot, pos);
@@ -118,6 +120,26 @@ impl Region {
             }
         }
         self.notice_route(slot, false, fx);
+        if let Some(moved) = moved {
+            self.send_home(moved, fx);
+        }
+    }
+
+    /// What was known of a player that goes on here may be so old that it was on a plane of another plane group then.
+    fn send_home(&mut self, (slot, plane, pos): (u32, Plane, Pos), fx: &mut Vec<Effect>) {
+        if self.identity.hosts(plane) {
+            return;
+        }
+        let (scene, region) = (self.identity.scene().id, self.identity.owner_of(plane, pos));
+        self.teleport_on(slot, Destination { scene, region, plane, pos }, fx);
+    }
+
+    /// A player that goes on here is on its way elsewhere.
+    fn teleport_on(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) {
+        if let Err(why) = self.teleport(slot, to, fx) {
+            let id = self.entities.body(slot).id;
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "a teleport that was under way cannot be made");
+        }
     }
 
     pub(in crate::scene::region) fn reclaim(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
@@ -184,10 +206,9 @@ impl Region {
             // No region was asked about it, and it may be unclaimed where it lived before, if that region died, too.
             self.custody.unasked.push(Claim { id, epoch, region: self.identity.id() });
         }
-        if let Some(to) = presented.teleport
-            && let Err(why) = self.teleport(slot, to, fx)
-        {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "a teleport that was under way cannot be made");
+        match presented.teleport {
+            Some(to) => self.teleport_on(slot, to, fx),
+            None => self.send_home((slot, plane, pos), fx),
         }
     }
 

@@ -55,13 +55,13 @@ impl Judge {
             let is_sound = inner.stores_keep_promises();
             let excused = inner.excused;
             let Inner { clients, acts_said, missed, .. } = &mut *inner;
-            // What the client before did last may have come too late.
-            let taken_over = clients.get(&of).map_or(Duration::ZERO, |client| client.joined_at);
+            // What the client before did last may have come too late, and who teleports leaves all views.
+            let begun = clients.get(&of).map(|client| client.joined_at.max(client.teleported_at));
             let Some(client) = clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: now, of: TICK * tick.0 as u32 };
             let received = client.received.entry(of).or_default();
             let before = received.act.replace(shown);
-            let since = received.since.max(client.teleported_at).max(taken_over);
+            let since = received.since.max(client.teleported_at).max(begun.unwrap_or_default());
             let in_view = |number: u64| acts_said.get(&(of, number)).is_some_and(|at| *at > since);
             let between = |before: ShownAct| before.number + 1..number;
             let first = before.and_then(|before| between(before).find(|number| in_view(*number)));

@@ -192,7 +192,10 @@ pub fn views_are_stable(
             let near = at.0 == other.0 && scope.is_near(at.1, other.1);
             let key = (!is_bonded(a, b), dist(at, other), *a, *b);
             if near && would(a, at, key) && would(b, other, key) {
-                let text = format!("{a} and {b}, {} cm apart, are a blocking pair", key.1);
+                let text = format!(
+                    "{a} at {at:?} and {b} at {other:?}, {} cm apart, are a blocking pair",
+                    key.1
+                );
                 return Err((*a, *b, text));
             }
         }
