@@ -300,7 +300,7 @@ pub struct Handoff {
     /// What its client has made it do of late.
     #[serde(default)]
     pub pace: Pace,
-    /// Its own actions of late that neighbours of the regions where it lived were to be told.
+    /// Its own actions of late, which some of its viewers may have missed.
     #[serde(default)]
     pub acts: Vec<PastAction>,
     /// Entities in its view of whose actions its client may miss some.

@@ -176,12 +176,12 @@ impl RecentActions {
         told.chain(&self.untold).filter(move |action| action.id == id)
     }
 
-    /// What an entity takes along: its actions that neighbours were to be told.
+    /// What an entity takes along: its actions, which viewers that go where it goes may have missed.
     pub fn to_take_along(&self, id: EntityId) -> Vec<PastAction> {
         if mutants::has(Mutant::ActionsLeft) {
             return Vec::new();
         }
-        let all: Vec<_> = self.of(id).filter(|action| !action.to.is_empty()).collect();
+        let all: Vec<_> = self.of(id).collect();
         let mut room = TAKEN_BYTES;
         let fits = |action: &&&PastAction| {
             room = room.saturating_sub(bytes(action));

@@ -19,6 +19,7 @@ mod sessions;
 mod sights;
 mod things;
 mod trails;
+mod unseen;
 mod walls;
 mod workers;
 

@@ -53,6 +53,8 @@ pub struct Client {
     /// The number of its view, from 1. Each resync begins a new view.
     picture: u32,
     shown: usize,
+    /// Near players that it was not shown, and since when.
+    pub(super) unseen: Vec<(EntityId, Duration)>,
     /// The epoch of its last frame; none since its connection was resumed.
     last_epoch: Option<Epoch>,
 }
@@ -93,6 +95,11 @@ impl Client {
     pub(super) fn continues_at(&mut self, epoch: Epoch) -> bool {
         let before = self.last_epoch.replace(epoch);
         before.is_some_and(|before| before.lives() == epoch.lives())
+    }
+
+    /// Whether its view contains the entity.
+    pub(super) fn is_shown(&self, number: usize) -> bool {
+        self.seen.get(number).is_some_and(|seen| seen.picture == self.picture)
     }
 
     /// Whether the view before this one contained the entity.

@@ -26,6 +26,8 @@ pub enum Invariant {
     PlaceOrder,
     /// Entities in view never flicker out.
     ViewContinuity,
+    /// Players that stay near each other are shown to each other soon, while no process dies and no link is cut.
+    ViewComplete,
     /// A client is shown at most as many players as the cap allows.
     ViewCap,
     /// Ghosts are at most one tick old while every link works, and gone after 31 ticks of silence.

@@ -39,6 +39,7 @@ impl Judge {
             let text = format!("{id} is shown {of} at {pos:?}, {how}");
             self.violated(Invariant::PlaceOrder, vec![id, of], text);
         }
+        self.near_are_shown(id);
         self.messages_told(id, frame);
         self.judge_missed_actions();
         for act in frame.acts.iter().filter(|act| !act.logic) {

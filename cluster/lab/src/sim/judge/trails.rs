@@ -50,6 +50,11 @@ impl Trails {
         *number as usize
     }
 
+    /// The number of an entity that was somewhere.
+    pub fn known(&self, id: EntityId) -> Option<usize> {
+        self.numbers.get(&id).map(|number| *number as usize)
+    }
+
     pub fn of(&self, number: usize) -> (EntityId, &Trail) {
         let (id, trail) = &self.all[number];
         (*id, trail)

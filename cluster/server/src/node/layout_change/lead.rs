@@ -12,7 +12,11 @@ use crate::node::plan::moves_of;
 use crate::storage::{LeaseError, Leases, Owner, View};
 
 /// Between the decision to ask for promises and the last tick by the old map.
-const LEAD: Duration = Duration::from_secs(1);
+const LEAD: Duration = Duration::from_secs(2);
+
+/// How long before that tick the change is called off if a promise is missing: regions that have promised would
+/// stand still after it.
+const CALLED_OFF: Duration = Duration::from_secs(1);
 
 /// How long a change may take before it is called off. Until then regions that were too slow are
 /// asked again.
@@ -34,11 +38,13 @@ impl Change {
         now: impl Fn(&Scene) -> Tick,
     ) -> Result<(), LeaseError> {
         for scene in maps.scenes() {
-            let Some(next) = record_of(view, &scene).next else { continue };
+            let record = record_of(view, &scene);
+            let Some(next) = record.next else { continue };
             let version = (scene.id, next.layout.version);
             let since = *self.since.entry(version).or_insert_with(Instant::now);
             let (now, is_over) = (now(&scene), since.elapsed() > LIMIT);
-            let change = UnderWay { scene: &scene, next: &next, maps, view, now };
+            let (scene, next, last) = (&scene, &next, Tick(record.after));
+            let change = UnderWay { scene, next, last, maps, view, now };
             change.step(store, is_over).await?;
         }
         Ok(())
@@ -48,6 +54,8 @@ impl Change {
 struct UnderWay<'a> {
     scene: &'a Scene,
     next: &'a Proposal,
+    /// The last tick before the present map.
+    last: Tick,
     maps: &'a Maps,
     view: &'a View,
     now: Tick,
@@ -60,7 +68,7 @@ impl UnderWay<'_> {
         let version = next.layout.version;
         let after = match next.after {
             None if self.may_begin() => {
-                let after = self.now.0 + self.lead();
+                let after = self.now.0 + self.ticks(LEAD);
                 return change_map(store, &key, |record| record.ask(after)).await;
             }
             Some(after) if self.all().all(|id| self.has_promised(id)) => {
@@ -72,7 +80,8 @@ impl UnderWay<'_> {
             }
             after => after,
         };
-        if !after.map_or(is_over, |after| self.now.0 > after + self.lead()) {
+        let called_off = |after| self.now.0 + self.ticks(CALLED_OFF) >= after;
+        if !after.map_or(is_over, called_off) {
             return Ok(());
         }
         change_map(store, &key, |record| record.fail(version, after, is_over)).await?;
@@ -87,9 +96,10 @@ impl UnderWay<'_> {
         Ok(())
     }
 
-    /// All regions have owners, and none moves.
+    /// The present map counts in every region, all regions have owners, and none moves.
     fn may_begin(&self) -> bool {
-        self.all().all(|id| self.owner(id).is_some()) && moves_of(self.view).is_empty()
+        let is_done = self.now > self.last;
+        is_done && self.all().all(|id| self.owner(id).is_some()) && moves_of(self.view).is_empty()
     }
 
     fn all(&self) -> impl Iterator<Item = RegionId> + '_ {
@@ -106,7 +116,7 @@ impl UnderWay<'_> {
         owner.is_some() && self.next.promised.get(&id.0).copied() == owner
     }
 
-    fn lead(&self) -> u64 {
-        (LEAD.as_millis() / u128::from(self.scene.tick_ms)) as u64
+    fn ticks(&self, time: Duration) -> u64 {
+        (time.as_millis() / u128::from(self.scene.tick_ms)) as u64
     }
 }
