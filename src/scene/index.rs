@@ -8,10 +8,8 @@
 //! *Absent on purpose:* the index knows neither views nor regions. It is told positions and asked
 //! for neighbourhoods.
 
-mod crowded;
 mod runs;
 
-use self::crowded::{CrowdGrid, Crowded};
 use self::runs::Runs;
 use super::{Pos, Rect};
 
@@ -78,29 +76,9 @@ pub fn patches_of(ground: Rect, patch_cm: [i32; 2]) -> (u64, u64) {
     (along(ground.x0, ground.x1, x), along(ground.z0, ground.z1, z))
 }
 
-/// Number of entities from which a patch counts as crowded.
-const CROWD: usize = if cfg!(test) { 3 } else { 48 };
-
 #[derive(Debug, Clone, Default)]
 struct Cell {
     entries: Vec<IndexEntry>,
-    /// The patch cut into squares, if it is crowded and has not changed since the last
-    /// [`Grid::see_to_crowds`].
-    crowd: Option<Box<Crowded>>,
-    /// Whether the patch is in [`Grid::stale`].
-    stale: bool,
-}
-
-impl Cell {
-    /// Invalidates the squares of the patch after a change.
-    #[inline]
-    fn changed(&mut self, number: u32, stale: &mut Vec<u32>, crowds: &mut usize) {
-        if !self.stale && (self.entries.len() >= CROWD || self.crowd.is_some()) {
-            self.stale = true;
-            *crowds -= usize::from(self.crowd.take().is_some());
-            stale.push(number);
-        }
-    }
 }
 
 /// A patch grid over a rectangle of the map.
@@ -114,10 +92,6 @@ pub struct Grid {
     rows: i32,
     cells: Runs<Cell>,
     len: usize,
-    /// Patches that were crowded when they last changed.
-    stale: Vec<u32>,
-    /// Number of patches that are cut into squares.
-    crowds: usize,
 }
 
 impl Grid {
@@ -129,8 +103,8 @@ impl Grid {
         let z0 = ground.z0.div_euclid(patch_cm[1]) * patch_cm[1];
         let (cols, rows) = patches_of(ground, patch_cm);
         let cells = Runs::of((cols * rows) as usize);
-        let (cols, rows, stale) = (cols as i32, rows as i32, Vec::new());
-        Grid { patch_cm, x0, z0, cols, rows, cells, len: 0, stale, crowds: 0 }
+        let (cols, rows) = (cols as i32, rows as i32);
+        Grid { patch_cm, x0, z0, cols, rows, cells, len: 0 }
     }
 
     /// Number of entities.
@@ -199,21 +173,13 @@ impl Grid {
         (at.z as u32).wrapping_mul(self.cols as u32).wrapping_add(at.x as u32)
     }
 
-    /// The patch with a number.
-    fn patch_at(&self, number: u32) -> Patch {
-        let cols = (self.cols as u32).max(1);
-        Patch { x: (number % cols) as i32, z: (number / cols) as i32 }
-    }
-
     /// Adds an entity. At a position outside the grid it is in no patch and no query finds it.
     pub fn insert(&mut self, slot: u32, tag: u32, p: Pos) -> Spot {
         let Some(cell) = self.cell_of(p) else { return Spot::NONE };
         self.len += 1;
         let entries = &mut self.cells.take(cell).entries;
         entries.push(IndexEntry { x: p.x, z: p.z, slot, tag });
-        let ix = (entries.len() - 1) as u32;
-        self.changed(cell);
-        Spot { cell, ix }
+        Spot { cell, ix: (entries.len() - 1) as u32 }
     }
 
     /// Removes the entity at `spot`. Returns the slot of the entity that takes the spot, if one
@@ -223,10 +189,8 @@ impl Grid {
         entries.swap_remove(spot.ix as usize);
         self.len -= 1;
         let instead = entries.get(spot.ix as usize).map(|e| e.slot);
-        let is_empty = entries.is_empty();
-        self.changed(spot.cell);
-        if is_empty {
-            self.cells.release(spot.cell, |cell| (cell.stale, cell.crowd) = (false, None));
+        if entries.is_empty() {
+            self.cells.release(spot.cell);
         }
         instead
     }
@@ -240,21 +204,15 @@ impl Grid {
         {
             let entry = &mut at.entries[spot.ix as usize];
             (entry.x, entry.z, entry.tag) = (p.x, p.z, tag);
-            at.changed(spot.cell, &mut self.stale, &mut self.crowds);
             return (spot, None);
         }
         let displaced = self.remove(spot);
         (self.insert(slot, tag, p), displaced)
     }
 
-    /// All entries, for a caller that reassigns slots. The squares of crowded patches are
-    /// invalidated.
+    /// All entries, for a caller that reassigns slots.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut IndexEntry> {
-        let Grid { cells, stale, crowds, .. } = self;
-        cells.all_mut().flat_map(move |(number, cell)| {
-            cell.changed(number, stale, crowds);
-            cell.entries.iter_mut()
-        })
+        self.cells.all_mut().flat_map(|cell| cell.entries.iter_mut())
     }
 
     /// Sets the tag of the entity at `spot`.
@@ -263,7 +221,6 @@ impl Grid {
         let cell = self.cells.get_mut(spot.cell);
         if let Some(entry) = cell.and_then(|c| c.entries.get_mut(spot.ix as usize)) {
             entry.tag = tag;
-            self.changed(spot.cell);
         }
     }
 
@@ -349,68 +306,8 @@ impl Grid {
         }
     }
 
-    /// Invalidates the squares of a patch after a change.
-    #[inline]
-    fn changed(&mut self, cell: u32) {
-        if let Some(at) = self.cells.get_mut(cell) {
-            at.changed(cell, &mut self.stale, &mut self.crowds);
-        }
-    }
-
-    /// Cuts the crowded patches that have changed into squares. `bar` returns, for a slot, the
-    /// squared distance (cm²) beyond which no other entity matters to it.
-    #[inline]
-    pub fn see_to_crowds(&mut self, bar: impl Fn(u32) -> u64) {
-        if !self.stale.is_empty() {
-            self.cut_crowds(bar);
-        }
-    }
-
-    fn cut_crowds(&mut self, bar: impl Fn(u32) -> u64) {
-        for ix in std::mem::take(&mut self.stale) {
-            let ground = self.ground(self.patch_at(ix));
-            let Some(cell) = self.cells.get_mut(ix) else { continue };
-            // The patch's memory may have been released and reused since.
-            if std::mem::take(&mut cell.stale) && cell.entries.len() >= CROWD {
-                cell.crowd = Some(Box::new(Crowded::new(ground, &cell.entries, &bar)));
-                self.crowds += 1;
-            }
-        }
-    }
-
-    fn ground(&self, at: Patch) -> CrowdGrid {
-        let corner = self.corner_of(at);
-        let [width, depth] = self.patch_cm;
-        CrowdGrid { x: corner.x, z: corner.z, width, depth }
-    }
-
-    /// Whether a patch is crowded, or was when it last changed.
-    pub fn is_crowded(&self) -> bool {
-        self.crowds > 0 || !self.stale.is_empty()
-    }
-
-    /// Whether a patch is cut into squares.
-    #[inline]
-    pub fn has_crowds(&self) -> bool {
-        self.crowds > 0
-    }
-
-    /// Sets the bar of the entity at `spot`, which is at `p`; see [`Grid::see_to_crowds`].
-    #[inline]
-    pub fn set_bar(&mut self, spot: Spot, slot: u32, p: Pos, bar: u64) {
-        let crowded = |cell: &Cell| cell.crowd.is_some();
-        if self.crowds == 0 || !self.cells.get(spot.cell).is_some_and(crowded) {
-            return;
-        }
-        let ground = self.ground(self.patch_of(p));
-        if let Some(crowd) = self.cells.get_mut(spot.cell).and_then(|cell| cell.crowd.as_mut()) {
-            crowd.set_bar(ground, slot, (p.x, p.z), bar);
-        }
-    }
-
     /// Calls `visit` with ring, entry and squared distance from `p` for each entity in the patches
-    /// within `reach` rings (`None`: everywhere), no farther than `limit2`. In crowded patches
-    /// entities whose bar is nearer are skipped.
+    /// within `reach` rings (`None`: everywhere), no farther than `limit2`.
     #[inline]
     pub fn near(
         &self,
@@ -420,11 +317,7 @@ impl Grid {
         mut visit: impl FnMut(u32, &IndexEntry, u64),
     ) {
         let center = self.patch_of(p);
-        let mut cell = |ring: u32, at: Patch, cell: &Cell| {
-            if let Some(crowd) = &cell.crowd {
-                let ground = self.ground(at);
-                return crowd.near(ground, (p.x, p.z), limit2, |e, d2| visit(ring, e, d2));
-            }
+        let mut cell = |ring: u32, cell: &Cell| {
             for e in &cell.entries {
                 let d2 = super::geo::dist2(p.x, p.z, e.x, e.z);
                 if d2 <= limit2 {
@@ -433,8 +326,8 @@ impl Grid {
             }
         };
         match reach {
-            Some(reach) => self.cells_in_rings(center, reach, cell),
-            None => self.all_cells(|at, c| cell(center.ring(at), at, c)),
+            Some(reach) => self.cells_in_rings(center, reach, |ring, _, c| cell(ring, c)),
+            None => self.all_cells(|at, c| cell(center.ring(at), c)),
         }
     }
 }

@@ -67,24 +67,18 @@ impl<T: Default> Runs<T> {
         &mut cells[(patch % RUN) as usize]
     }
 
-    /// Marks the patch as empty. If its whole run is empty, the run's memory is released after
-    /// `clean` has reset each of its patches.
-    pub fn release(&mut self, patch: u32, clean: impl FnMut(&mut T)) {
+    /// Marks the patch as empty. If its whole run is empty, the run's memory is released.
+    pub fn release(&mut self, patch: u32) {
         let run = &mut self.runs[(patch / RUN) as usize];
         run.taken &= !(1 << (patch % RUN));
-        if run.taken == 0
-            && let Some(mut cells) = run.cells.take()
-        {
-            cells.iter_mut().for_each(clean);
-            self.spare = Some(cells);
+        if run.taken == 0 {
+            self.spare = run.cells.take().or(self.spare.take());
         }
     }
 
-    /// All patches that have memory, with their numbers.
-    pub fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
-        let runs = (0u32..).zip(&mut self.runs);
-        let cells = runs.filter_map(|(run, Run { cells, .. })| Some((run, cells.as_mut()?)));
-        cells.flat_map(|(run, cells)| (run * RUN..).zip(cells.iter_mut()))
+    /// All patches that have memory.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.runs.iter_mut().filter_map(|run| run.cells.as_mut()).flat_map(|cells| cells.iter_mut())
     }
 
     /// Number of patches that have memory.
@@ -136,7 +130,7 @@ mod tests {
                     model.insert(patch, holds);
                 } else if model.remove(&patch).is_some() {
                     *runs.take(patch) = 0;
-                    runs.release(patch, |cell| *cell = 0);
+                    runs.release(patch);
                 }
                 prop_assert_eq!(runs.get(patch).copied().unwrap_or(0), holds);
             }
@@ -146,8 +140,8 @@ mod tests {
             prop_assert_eq!(got, want);
             let used: std::collections::BTreeSet<_> = model.keys().map(|p| p / RUN).collect();
             prop_assert!(runs.allocated() <= (used.len() + 1) * RUN as usize);
-            let there = runs.all_mut().filter(|(_, holds)| **holds > 0);
-            prop_assert_eq!(there.map(|(p, h)| (p, *h)).collect::<BTreeMap<_, _>>(), model);
+            let there = runs.all_mut().filter(|holds| **holds > 0).map(|holds| *holds);
+            prop_assert!(there.eq(model.into_values()));
         }
     }
 }

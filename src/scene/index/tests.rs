@@ -24,36 +24,23 @@ fn patch(p: Pos, cm: [i32; 2]) -> Option<(i32, i32)> {
 
 type Known = BTreeMap<u32, (Spot, u32, Pos)>;
 
-/// Each entity in range is found once, with its ring and distance: all of a patch that is not
-/// crowded, and of a crowd those whose bars are not nearer.
+/// Each entity in range is found once, with its ring and distance.
 fn near_finds_the_entities_in_range(
-    grid: &mut Grid,
+    grid: &Grid,
     center: Pos,
     reach: i32,
     known: &Known,
 ) -> Result<(), TestCaseError> {
-    let low = |slot: u32| u64::from(slot % 3) * 40_000;
-    grid.see_to_crowds(low);
-    for (slot, (spot, _, p)) in known.iter().filter(|(slot, _)| slot.is_multiple_of(2)) {
-        grid.set_bar(*spot, *slot, *p, u64::MAX);
-    }
-    let bar = |slot: u32| if slot.is_multiple_of(2) { u64::MAX } else { low(slot) };
     let limit2 = 200_000;
     let at = grid.patch_of(center);
-    let crowd_of = |p: Pos| {
-        let there = |other: &&(Spot, u32, Pos)| grid.patch_of(other.2) == grid.patch_of(p);
-        known.values().filter(there).count() >= CROWD
-    };
     let mut found = Vec::new();
     grid.near(center, Some(reach), limit2, |ring, e, d2| found.push((e.slot, ring, d2)));
     found.sort_unstable();
     let want: Vec<_> = known
         .iter()
         .filter(|(_, (.., p))| patch(*p, grid.patch_cm()).is_some())
-        .map(|(slot, (.., p))| (*slot, at.ring(grid.patch_of(*p)), p.dist2(center), *p))
-        .filter(|(_, ring, d2, _)| *ring <= reach as u32 && *d2 <= limit2)
-        .filter(|(slot, _, d2, p)| *d2 <= bar(*slot) || !crowd_of(*p))
-        .map(|(slot, ring, d2, _)| (slot, ring, d2))
+        .map(|(slot, (.., p))| (*slot, at.ring(grid.patch_of(*p)), p.dist2(center)))
+        .filter(|(_, ring, d2)| *ring <= reach as u32 && *d2 <= limit2)
         .collect();
     prop_assert_eq!(found, want);
     Ok(())
@@ -80,27 +67,6 @@ fn a_grid_allocates_where_entities_stand_and_frees_afterwards() {
     }
     assert!(grid.is_empty());
     assert!(grid.cells.allocated() <= 64, "{}", grid.cells.allocated());
-}
-
-/// Memory of a former crowd is reused by another patch.
-#[test]
-fn a_crowd_is_cut_in_memory_that_another_crowd_used() {
-    let mut grid = Grid::new(GROUND, [50; 2]);
-    let (here, there) = (Pos::ground(160, 10), Pos::ground(160, 510));
-    let crowd = |grid: &mut Grid, at: Pos| {
-        (0..4u32).map(|slot| grid.insert(slot, 0, at)).collect::<Vec<_>>()
-    };
-    for _ in 0..2 {
-        for at in [here, there] {
-            let spots = crowd(&mut grid, at);
-            grid.see_to_crowds(|_| u64::MAX);
-            assert!(grid.has_crowds());
-            for spot in spots.into_iter().rev() {
-                grid.remove(spot);
-            }
-            assert!(!grid.has_crowds());
-        }
-    }
 }
 
 proptest! {
@@ -140,7 +106,7 @@ proptest! {
         let here = spots.iter().filter(|(_, (.., p))| patch(*p, cm).is_some());
         let want: Vec<_> = here.clone().map(|(s, (_, tag, p))| (*s, *tag, p.x, p.z)).collect();
         prop_assert_eq!(all, want);
-        near_finds_the_entities_in_range(&mut grid, center, reach, &spots)?;
+        near_finds_the_entities_in_range(&grid, center, reach, &spots)?;
         let at = grid.patch_of(center);
         let mut found = Vec::new();
         grid.rings(at, reach, |ring, entries| {

@@ -186,7 +186,7 @@ impl Region {
         self.follow_owner(slot, pos, trajectory);
         self.entities.set_changed(slot, changed);
         self.entities.stamp_properties(slot, changed);
-        self.entities.set_threshold(self.views.rules(), slot, threshold);
+        self.entities.set_threshold(slot, threshold);
         slot
     }
 
@@ -212,7 +212,7 @@ impl Region {
         self.entities.set_ties(slot, state.ties);
         self.follow_owner(slot, state.pos, state.trajectory);
         self.entities.set_changed(slot, changed);
-        self.entities.set_threshold(self.views.rules(), slot, state.threshold);
+        self.entities.set_threshold(slot, state.threshold);
         self.views.expect_ends(slot, &self.entities);
     }
 
@@ -227,7 +227,7 @@ impl Region {
             self.entities.set_changed(slot, TickStamp::of(self.clock.next_frame()));
         }
         self.entities.set_facing(slot, change.facing, TickStamp::of(self.clock.next_frame()));
-        self.entities.set_threshold(self.views.rules(), slot, change.threshold);
+        self.entities.set_threshold(slot, change.threshold);
     }
 
     /// A neighbour says which properties of an entity that it owns have changed.

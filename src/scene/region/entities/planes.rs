@@ -45,8 +45,3 @@ pub fn nearer_than(rules: &ViewRules, threshold: u64) -> u64 {
         None => 0,
     }
 }
-
-/// The same for any pair without a bond, also for one that was linked when the tick began and counts as nearer.
-pub(super) fn bar_of(rules: &ViewRules, threshold: u64) -> u64 {
-    nearer_than(rules, threshold.saturating_add(rules.margin_cm.into()))
-}

@@ -1,11 +1,10 @@
 //! Where entities stand: the rules that move an entity, and keep the indices of the planes in step.
 
 use super::EntityStore;
-use super::planes::{PlaneIndex, bar_of, with_band};
+use super::planes::{PlaneIndex, with_band};
 use super::records::{Location, TAG_BONDED};
 use crate::scene::index::{Grid, Spot};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::views::ViewRules;
 use crate::scene::{Kind, PatchRule, Plane, Pos, RangeSet, Rect, Scene};
 
 impl EntityStore {
@@ -33,27 +32,8 @@ impl EntityStore {
 
     /// Sets the rank that a pair must beat to interest a player.
     #[inline]
-    pub fn set_threshold(&mut self, rules: &ViewRules, slot: u32, threshold: u64) {
-        let body = &mut self.hot[slot as usize];
-        if body.threshold == threshold {
-            return;
-        }
-        body.threshold = threshold;
-        let plane_ix = self.places[slot as usize].plane_ix;
-        let grids = &mut self.planes[plane_ix as usize].grids;
-        if let Some(grid) = grids[usize::from(body.kind.0)].as_mut().filter(|g| g.has_crowds()) {
-            grid.set_bar(self.spots[slot as usize], slot, body.pos, bar_of(rules, threshold));
-        }
-    }
-
-    /// Sees to the crowds among which the player at `slot` is, if they have changed.
-    #[inline]
-    pub fn see_to_crowds(&mut self, rules: &ViewRules, slot: u32) {
-        let EntityStore { hot, places, planes, .. } = self;
-        let grids = &mut planes[places[slot as usize].plane_ix as usize].grids;
-        if let Some(grid) = &mut grids[usize::from(Kind::PLAYER.0)] {
-            grid.see_to_crowds(|slot| bar_of(rules, hot[slot as usize].threshold));
-        }
+    pub fn set_threshold(&mut self, slot: u32, threshold: u64) {
+        self.hot[slot as usize].threshold = threshold;
     }
 
     /// Puts an entity on another plane.

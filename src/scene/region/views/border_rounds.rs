@@ -158,7 +158,7 @@ mod tests {
     /// The regions that receive a new threshold of the player.
     fn told(region: &mut Region) -> Vec<RegionId> {
         let slot = region.entities.slot(EntityId(7)).unwrap();
-        region.entities.set_threshold(region.views.rules(), slot, 4_711);
+        region.entities.set_threshold(slot, 4_711);
         let mut fx = Vec::new();
         region.send_done(&mut fx);
         let to = |effect| match effect {

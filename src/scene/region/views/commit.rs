@@ -95,7 +95,7 @@ impl ViewEngine {
         };
         viewer.expecting = viewer.expecting.map(|_| viewer.threshold);
         let rank = viewer.threshold.rank;
-        entities.set_threshold(&self.rules, slot, rank);
+        entities.set_threshold(slot, rank);
     }
 
     /// Asks ahead of time for what says where the registers of a pair are.

@@ -105,7 +105,7 @@ impl ViewEngine {
         let scratch = &mut refreshed.scratch;
         let before = entities.body(slot).threshold;
         let tied = queue.assumed.remove(&slot).is_some_and(|assumed| assumed.tied);
-        entities.set_threshold(rules, slot, threshold);
+        entities.set_threshold(slot, threshold);
         if !self.still {
             return;
         }
@@ -113,7 +113,6 @@ impl ViewEngine {
         if threshold < before || (threshold == before && !tied) {
             return;
         }
-        entities.see_to_crowds(rules, slot);
         let interested = &mut queue.proposed;
         let vis = &scene.spec.visibility;
         range_query::interested(entities, vis, rules, viewers, slot, (scratch, interested));
@@ -297,7 +296,7 @@ impl ViewEngine {
         }
         viewer.renew_threshold(rules);
         queue.changed.push((slot, viewer.threshold));
-        entities.set_threshold(rules, slot, viewer.threshold.rank);
+        entities.set_threshold(slot, viewer.threshold.rank);
         if lost {
             Self::mark_dirty(queue, viewer);
         }

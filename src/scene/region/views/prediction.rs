@@ -138,7 +138,7 @@ impl ViewEngine {
         let published = entities.body(slot).threshold;
         if published != threshold || tied {
             self.queue.assumed.insert(slot, Assumed { published, tied });
-            entities.set_threshold(&self.rules, slot, threshold);
+            entities.set_threshold(slot, threshold);
         }
     }
 
@@ -165,7 +165,7 @@ impl ViewEngine {
             let Some(expecting) = viewer.expecting.take() else { continue };
             queue.changed.push((slot, expecting));
             viewer.renew_threshold(rules);
-            entities.set_threshold(rules, slot, viewer.threshold.rank);
+            entities.set_threshold(slot, viewer.threshold.rank);
             // It has room, or has accepted a worse one meanwhile.
             if viewer.threshold > expecting {
                 Self::mark_dirty(queue, viewer);
@@ -177,7 +177,7 @@ impl ViewEngine {
     pub fn forget_predictions(&mut self, entities: &mut EntityStore) {
         for (slot, published) in self.assumed() {
             if entities.ghost(slot).is_some() {
-                entities.set_threshold(&self.rules, slot, published);
+                entities.set_threshold(slot, published);
                 self.queue.changed.push((slot, Key::WORST));
             }
         }

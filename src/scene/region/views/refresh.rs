@@ -55,7 +55,7 @@ impl ViewEngine {
         share(workers, viewers, parts, |out, _, viewers| all.part(viewers, out));
         parts.iter_mut().for_each(|part| part.hand_over(queue));
         for viewer in viewers {
-            entities.set_threshold(rules, viewer.slot, viewer.threshold.rank);
+            entities.set_threshold(viewer.slot, viewer.threshold.rank);
         }
     }
 
@@ -66,7 +66,7 @@ impl ViewEngine {
         let viewer = &mut viewers[ix];
         one.viewer(viewer, refreshed);
         refreshed.hand_over(queue);
-        entities.set_threshold(rules, viewer.slot, viewer.threshold.rank);
+        entities.set_threshold(viewer.slot, viewer.threshold.rank);
     }
 }
 

@@ -137,6 +137,6 @@ impl ViewEngine {
         let ViewEngine { viewers, rules, .. } = self;
         let Some(viewer) = viewers.get_mut(entities.body(slot).viewer as usize) else { return };
         viewer.threshold = viewer.registers.threshold(rules);
-        entities.set_threshold(rules, slot, viewer.threshold.rank);
+        entities.set_threshold(slot, viewer.threshold.rank);
     }
 }
