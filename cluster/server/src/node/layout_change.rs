@@ -5,9 +5,10 @@
 //! ```text
 //! operator   next = a layout
 //! nodes      claim the regions that are new, which own nothing yet
-//! leader     when all regions have owners and none moves: after = a tick a second from now
+//! leader     when the present map counts everywhere, all regions have owners and none moves:
+//!            after = a tick two seconds from now
 //! nodes      their regions promise to stop after that tick; the store records the promises
-//! leader     when all have: layout = next           or, when one is late: after = nothing
+//! leader     when all have: layout = next           or, when one is missing a second before: after = nothing
 //! nodes      their regions go on by the new map     or by the old one, and are asked again
 //! leader                                            when it has tried for long enough: next = nothing
 //! ```
