@@ -55,7 +55,7 @@ impl Judge {
             let is_sound = inner.stores_keep_promises();
             let excused = inner.excused;
             let Inner { clients, acts_said, missed, .. } = &mut *inner;
-            // What the client before did last may have come too late, and who teleports leaves all views.
+            // What the actor's last client did may have come too late, and an actor that teleports leaves all views.
             let begun = clients.get(&of).map(|client| client.joined_at.max(client.teleported_at));
             let Some(client) = clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: now, of: TICK * tick.0 as u32 };

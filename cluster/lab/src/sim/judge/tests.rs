@@ -272,6 +272,26 @@ async fn a_resync_excuses_no_missing_action_but_a_resumed_connection_and_a_recov
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_near_player_that_is_not_shown_soon_is_a_violation_unless_it_is_excused() {
+    let nobody = Frame { resync: true, ..frame(2) };
+    let cases: [(&str, fn(&Judge), u32, bool); 4] = [
+        ("both stay near", |_| (), 6, true),
+        ("for a moment", |_| (), 3, false),
+        ("a link is cut", |judge| judge.fault_lasts(LATE), 6, false),
+        ("it is far", |judge| judge.placed(EntityId(2), ground(5_000)), 6, false),
+    ];
+    for (why, change, ticks, is_violation) in cases {
+        let judge = judge();
+        tokio::time::sleep(EXCUSE * 2).await;
+        change(&judge);
+        judge.shown(EntityId(1), &nobody, []);
+        tokio::time::sleep(TICK * ticks).await;
+        judge.shown(EntityId(1), &frame(3), []);
+        assert_eq!(found(&judge), is_violation.then_some(Invariant::ViewComplete), "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_near_entity_that_leaves_a_view_is_a_violation() {
     let leave = Frame { leaves: vec![EntityId(2)], ..frame(2) };
     let tell = |judge: &Judge, frame: &Frame| judge.shown(EntityId(1), frame, []);

@@ -1,5 +1,6 @@
 //! Players that stay near each other are shown to each other soon, while no process has died and no link is cut: also
-//! where a region migrates, is split or is drained.
+//! where a region migrates, is split or is drained. Scenes with caps that bind, judged moves or height limits are left
+//! to `quiescence`.
 
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ impl Judge {
     pub(super) fn near_are_shown(&self, me: EntityId) {
         let now = self.journal.now();
         let mut inner = self.inner();
-        if self.scope.crowded || self.scope.judged || now < inner.excused.max(STARTS) {
+        let is_plain = !self.scope.crowded && !self.scope.judged && self.scope.height_cm.is_none();
+        if !is_plain || now < inner.excused.max(STARTS) {
             return;
         }
         let near = self.near_and_unseen(&inner, me, now);
@@ -50,8 +52,7 @@ impl Judge {
                 return false;
             };
             let places = [(here.place(), there.place()), (mine.place, theirs.place)];
-            let level = self.scope.height_cm.is_none();
-            level && places.iter().all(|(a, b)| a.0 == b.0 && a.1.dist2(b.1) < near2)
+            places.iter().all(|(a, b)| a.0 == b.0 && a.1.dist2(b.1) < near2)
         };
         let others = inner.clients.keys().filter(|id| **id != me && is_near(id));
         let unseen = others
