@@ -8,6 +8,9 @@ use super::quiescence::FRESH;
 use super::rules::{shown_are_near, views_are_stable};
 use super::*;
 
+/// What a case does to a judge.
+type Change = fn(&Judge);
+
 fn player(id: u64, epoch: u64, applied: u32) -> ActingPlayer {
     ActingPlayer {
         id: EntityId(id),
@@ -245,7 +248,6 @@ async fn a_resync_excuses_no_missing_action_but_a_resumed_connection_and_a_recov
         judge.shown(EntityId(1), frame, shown);
     };
     let next_life = Epoch(1).next_life(Epoch(1));
-    type Change = fn(&Judge);
     let cases: [(&str, Epoch, bool, Change, bool); 4] = [
         ("lost frames", Epoch(1), true, |_| (), true),
         ("a new connection", Epoch(1), true, |judge| judge.resumed(EntityId(1)), false),
@@ -274,7 +276,7 @@ async fn a_resync_excuses_no_missing_action_but_a_resumed_connection_and_a_recov
 #[tokio::test(start_paused = true)]
 async fn a_near_player_that_is_not_shown_soon_is_a_violation_unless_it_is_excused() {
     let nobody = Frame { resync: true, ..frame(2) };
-    let cases: [(&str, fn(&Judge), u32, bool); 4] = [
+    let cases: [(&str, Change, u32, bool); 4] = [
         ("both stay near", |_| (), 6, true),
         ("for a moment", |_| (), 3, false),
         ("a link is cut", |judge| judge.fault_lasts(LATE), 6, false),
