@@ -160,6 +160,10 @@ impl Predictor {
             // The game froze for too long, so the entity stopped: walk on from there.
             self.wish = Some(Wish::left(&self.walk.motion, self.walk.walked(passed_ms)));
         }
+        let moves_on = self.wish.is_some_and(|wish| wish != Wish::Stand);
+        if let Some(end) = self.walk.unsaid_end(now).filter(|_| !moves_on) {
+            return Some(self.end(end, seq, &on));
+        }
         if let Some(wish) = self.due(now) {
             return self.begin(now, seq, wish, &on);
         }
@@ -194,6 +198,8 @@ impl Predictor {
         if next.is_err() {
             // The map does not allow the path: stand instead.
             self.said = Wish::Stand;
+        }
+        if next.as_ref().map_or(true, |next| next.is_blocked() && next.lasts_ms() == 0) {
             next = Walk::begin(Move::stand(here), now, on);
         }
         let next = next.ok()?;
@@ -203,6 +209,19 @@ impl Predictor {
             return None;
         }
         Some(self.command(now, seq, Go::Walk(next.motion)))
+    }
+
+    /// The walk has ended at `at`, by itself or at an obstacle that the client knows. The server is told, because it
+    /// may know of another obstacle, or of none.
+    fn end<T: Tiles>(&mut self, at: ClientMs, seq: Seq, on: &Footing<'_, T>) -> MoveCommand {
+        if !self.walk.is_blocked() {
+            self.walk.go_on(at, on);
+            return self.command(at, seq, Go::On);
+        }
+        let here = self.walk.at(at);
+        self.walked_ms = self.walked(at);
+        self.walk = Walk::stand(here).clients(at);
+        self.command(at, seq, Go::Walk(self.walk.motion))
     }
 
     fn command(&mut self, at: ClientMs, seq: Seq, go: Go) -> MoveCommand {

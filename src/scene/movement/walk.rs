@@ -224,6 +224,18 @@ impl Walk {
         Some(self.lapses_ms()).filter(|ms| u64::from(self.lasts_ms()) > *ms)
     }
 
+    /// When it ended for good, by the client's clock, if that was before `at` and the client has sent no command since.
+    pub fn unsaid_end(&self, at: ClientMs) -> Option<ClientMs> {
+        let (since, lasts_ms) = (self.since?, u64::from(self.lasts_ms()));
+        let ends = (self.said_ms + 1..=self.lapses_ms()).contains(&lasts_ms);
+        (ends && lasts_ms <= at.since(since)).then(|| since.plus(lasts_ms))
+    }
+
+    /// Whether something in the way ends it before its own end.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked_ms.is_some_and(|ms| ms < self.motion.walk_ms())
+    }
+
     /// The client says at `at` that it goes on. A walk that ended because no command arrived stays
     /// ended.
     pub fn go_on<T: Tiles>(&mut self, at: ClientMs, on: &Footing<'_, T>) {

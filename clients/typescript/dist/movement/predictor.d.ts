@@ -52,6 +52,11 @@ export declare class Predictor {
     /** The wish to send now. A change of direction waits for a moment; slowing down does not. */
     private due;
     private begin;
+    /**
+     * The walk has ended at `at`, by itself or at an obstacle that the client knows. The server is told, because it may
+     * know of another obstacle, or of none.
+     */
+    private end;
     private command;
     private walked;
     /** Stops where the client has walked as far as it may without an acknowledgement. */

@@ -79,6 +79,10 @@ export class Predictor {
             // The game froze for too long, so the entity stopped: walk on from there.
             this.wished = rest(this.walk.motion, this.walk.walked(passed));
         }
+        const movesOn = this.wished !== null && this.wished.kind !== 'stand';
+        const end = this.walk.unsaidEnd(now);
+        if (end !== null && !movesOn)
+            return this.end(end);
         const wish = this.due(now);
         if (wish)
             return this.begin(now, wish);
@@ -107,13 +111,28 @@ export class Predictor {
         if (!next) {
             // The map does not allow the path: stand instead.
             this.said = STAND;
-            next = Walk.begin(stand(here), now, this.on);
         }
+        if (!next || (next.isBlocked && next.lastsMs === 0))
+            next = Walk.begin(stand(here), now, this.on);
         this.walkedMs = this.walked(now);
         this.walk = next;
         if (stood && next.motion.walkMs === 0)
             return null;
         return this.command(now, next.motion);
+    }
+    /**
+     * The walk has ended at `at`, by itself or at an obstacle that the client knows. The server is told, because it may
+     * know of another obstacle, or of none.
+     */
+    end(at) {
+        if (!this.walk.isBlocked) {
+            this.walk = this.walk.goOn(at, this.on);
+            return this.command(at, null);
+        }
+        const here = this.walk.at(at);
+        this.walkedMs = this.walked(at);
+        this.walk = Walk.stood(here, at);
+        return this.command(at, this.walk.motion);
     }
     command(at, motion) {
         this.commandedAt = at;

@@ -31,9 +31,14 @@ export declare class Walk {
     isOver(ms: number): boolean;
     /** Whether it has ended before its own end, because no command was sent. */
     hasLapsed(ms: number): boolean;
+    /** When it ended for good, if that was before `at` and no command was sent since. */
+    unsaidEnd(at: number): number | null;
+    /** Whether something in the way ends it before its own end. */
+    get isBlocked(): boolean;
     /** The client goes on at `at`. A walk that has lapsed stays ended. */
     goOn(at: number, on: Footing): Walk;
     /** Looks how far the way is clear from `fromMs` on. */
     private look;
-    private get lastsMs();
+    /** Milliseconds from the start to the end, as far as known. */
+    get lastsMs(): number;
 }

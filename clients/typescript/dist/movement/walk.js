@@ -69,6 +69,15 @@ export class Walk {
     hasLapsed(ms) {
         return ms > this.lapsesMs && this.lastsMs > this.lapsesMs;
     }
+    /** When it ended for good, if that was before `at` and no command was sent since. */
+    unsaidEnd(at) {
+        const ends = this.saidMs < this.lastsMs && this.lastsMs <= this.lapsesMs;
+        return this.since !== null && ends && this.isOver(this.passed(at)) ? this.since + this.lastsMs : null;
+    }
+    /** Whether something in the way ends it before its own end. */
+    get isBlocked() {
+        return this.lastsMs < this.motion.walkMs;
+    }
     /** The client goes on at `at`. A walk that has lapsed stays ended. */
     goOn(at, on) {
         if (this.since === null)
@@ -94,6 +103,7 @@ export class Walk {
         const clear = clearVector(this.motion, from, Math.min(U32_MAX, this.lapsesMs), on);
         this.blockedMs = clear.stopped ? clear.ms : null;
     }
+    /** Milliseconds from the start to the end, as far as known. */
     get lastsMs() {
         return Math.min(this.motion.walkMs, this.blockedMs ?? U32_MAX);
     }

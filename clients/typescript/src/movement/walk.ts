@@ -81,6 +81,17 @@ export class Walk {
     return ms > this.lapsesMs && this.lastsMs > this.lapsesMs;
   }
 
+  /** When it ended for good, if that was before `at` and no command was sent since. */
+  unsaidEnd(at: number): number | null {
+    const ends = this.saidMs < this.lastsMs && this.lastsMs <= this.lapsesMs;
+    return this.since !== null && ends && this.isOver(this.passed(at)) ? this.since + this.lastsMs : null;
+  }
+
+  /** Whether something in the way ends it before its own end. */
+  get isBlocked(): boolean {
+    return this.lastsMs < this.motion.walkMs;
+  }
+
   /** The client goes on at `at`. A walk that has lapsed stays ended. */
   goOn(at: number, on: Footing): Walk {
     if (this.since === null) return this;
@@ -105,7 +116,8 @@ export class Walk {
     this.blockedMs = clear.stopped ? clear.ms : null;
   }
 
-  private get lastsMs(): number {
+  /** Milliseconds from the start to the end, as far as known. */
+  get lastsMs(): number {
     return Math.min(this.motion.walkMs, this.blockedMs ?? U32_MAX);
   }
 }
