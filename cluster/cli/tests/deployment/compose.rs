@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::missing::{Missing, run};
-use super::world::{LATE_TICKS, PROCESSES, with_world};
+use super::world::{PROCESSES, with_world};
 
 #[test]
 fn the_compose_file_comes_up_and_two_hundred_bots_see_nothing_wrong() {
@@ -16,8 +16,8 @@ fn the_compose_file_comes_up_and_two_hundred_bots_see_nothing_wrong() {
         for process in PROCESSES {
             world.wait_whole(process);
         }
-        println!("{}", world.walk(15, LATE_TICKS, |_| ()));
-        let report = world.walk(20, LATE_TICKS, |world| {
+        println!("{}", world.walk(15, |_| ()));
+        let report = world.walk(20, |world| {
             world.wait_players(200);
             world.0.docker(&["kill", "purview-node-2-1"]).unwrap();
             world.again("node-2");

@@ -7,28 +7,37 @@ mod slow_load_balancer;
 
 use std::time::Instant;
 
-use super::world::{LATE_TICKS, PROCESSES, World, container, pause, with_world};
+use super::world::{Clients, PROCESSES, World, container, pause, with_world};
 
-/// Whether clients must resume.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Clients {
-    Stay,
-    Resume,
+/// Trials one after the other. One that finds something ends none of the others.
+struct Trials<'a> {
+    world: &'a World,
+    wrong: Vec<String>,
 }
 
-/// Does something to the cluster under two hundred bots, and tells how long it was not whole.
-fn trial(world: &World, (name, clients): (&str, Clients), seconds: u32, work: impl FnOnce(&World)) {
-    world.wait_whole("gateway-1");
-    let meanwhile = |world: &World| {
-        world.wait_players(200);
-        work(world);
-    };
-    let report = match clients {
-        Clients::Stay => world.walk(seconds, LATE_TICKS, meanwhile),
-        Clients::Resume => world.walk_through_resumes(seconds, meanwhile),
-    };
-    let whole = world.wait_whole("gateway-2");
-    println!("== {name}: as promised; whole {:.1} s after the bots\n{report}", whole.as_secs_f64());
+impl Trials<'_> {
+    fn of(world: &World) -> Trials<'_> {
+        Trials { world, wrong: Vec::new() }
+    }
+
+    /// Does something to the cluster under two hundred bots, and tells how long it was not whole.
+    fn run(&mut self, (name, clients): (&str, Clients), seconds: u32, work: impl FnOnce(&World)) {
+        let world = self.world;
+        world.wait_whole("gateway-1");
+        let judged = world.judge(seconds, clients, |world| {
+            world.wait_players(200);
+            work(world);
+        });
+        let secs = world.wait_whole("gateway-2").as_secs_f64();
+        let verdict = if judged.is_ok() { "as promised" } else { "NOT AS PROMISED" };
+        println!("== {name}: {verdict}; whole {secs:.1} s after the bots");
+        println!("{}", judged.as_ref().unwrap_or_else(|found| found));
+        self.wrong.extend(judged.is_err().then(|| name.to_owned()));
+    }
+
+    fn end(self) {
+        assert!(self.wrong.is_empty(), "not as promised: {:?}", self.wrong);
+    }
 }
 
 #[test]
@@ -36,23 +45,24 @@ fn trial(world: &World, (name, clients): (&str, Clients), seconds: u32, work: im
 fn faults_of_each_process_disturb_no_view() {
     with_world("rehearsals::faults", |world| {
         world.up(&[]);
+        let mut trials = Trials::of(world);
         let clients = |service: &str| match service.starts_with("gateway") {
             true => Clients::Resume,
             false => Clients::Stay,
         };
         for service in ["node-2", "gateway-2", "worker"] {
-            trial(world, (&format!("kill -9 of {service}"), clients(service)), 25, |world| {
+            trials.run((&format!("kill -9 of {service}"), clients(service)), 25, |world| {
                 world.0.docker(&["kill", &container(service)]).unwrap();
                 world.again(service);
             });
         }
         for service in ["node-3", "gateway-1"] {
-            trial(world, (&format!("SIGTERM of {service}"), clients(service)), 40, |world| {
+            trials.run((&format!("SIGTERM of {service}"), clients(service)), 40, |world| {
                 world.0.docker(&["stop", "-t", "60", &container(service)]).unwrap();
                 world.again(service);
             });
         }
-        trial(world, ("SIGTERM of node-1 and node-2 at once", Clients::Stay), 50, |world| {
+        trials.run(("SIGTERM of node-1 and node-2 at once", Clients::Stay), 50, |world| {
             let both = ["node-1", "node-2"].map(container);
             std::thread::scope(|scope| {
                 for container in &both {
@@ -61,7 +71,7 @@ fn faults_of_each_process_disturb_no_view() {
             });
             ["node-1", "node-2"].iter().for_each(|service| world.again(service));
         });
-        trial(world, ("15 s without a network for node-2", Clients::Stay), 45, |world| {
+        trials.run(("15 s without a network for node-2", Clients::Stay), 45, |world| {
             let network = ["purview_default", &container("node-2")];
             world.0.docker(&[&["network", "disconnect"], &network[..]].concat()).unwrap();
             pause(15);
@@ -70,10 +80,11 @@ fn faults_of_each_process_disturb_no_view() {
             world.again("node-2");
         });
         for service in ["etcd", "postgres"] {
-            trial(world, (&format!("restart of {service}"), Clients::Stay), 30, |world| {
+            trials.run((&format!("restart of {service}"), Clients::Stay), 30, |world| {
                 world.0.docker(&["restart", &container(service)]).unwrap();
             });
         }
+        trials.end();
     });
 }
 
@@ -100,7 +111,7 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
         }
         world.wait_whole("gateway-1");
         println!("== stores 30 s late: whole {:.1} s after them", begin.elapsed().as_secs_f64());
-        world.walk(10, LATE_TICKS, |_| ());
+        world.walk(10, |_| ());
     });
 }
 
@@ -109,10 +120,12 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
 fn a_rolling_upgrade_of_every_process_disturbs_no_view() {
     with_world("rehearsals::upgrade", |world| {
         world.up(&[]);
-        trial(world, ("every process replaced, one by one", Clients::Resume), 240, |world| {
+        let mut trials = Trials::of(world);
+        trials.run(("every process replaced, one by one", Clients::Resume), 240, |world| {
             for service in PROCESSES {
                 println!("{service} replaced in {:.1} s", world.replace(service).as_secs_f64());
             }
         });
+        trials.end();
     });
 }

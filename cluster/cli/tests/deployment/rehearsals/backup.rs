@@ -11,7 +11,7 @@ use purview_server::backup::file::{FileError, Record, read};
 use purview_server::storage::{KeptLayout, RegionKey, SavedPlayer, SavedSnapshots};
 use serde_json::{Value, json};
 
-use crate::world::{LATE_TICKS, World, pause, with_world};
+use crate::world::{World, pause, with_world};
 
 const BOTS: u32 = 200;
 
@@ -103,7 +103,7 @@ fn play(world: &World) {
     world.wait_whole("gateway-1");
     let merge = ["purview", "ctl", "merge", "R2", "R3", "--within", "60s"];
     println!("{}", world.exec("node-1", &merge).unwrap().trim());
-    world.walk(20, LATE_TICKS, |_| ());
+    world.walk(20, |_| ());
     // Their last states are on their way.
     pause(5);
     world.docker(&["rm", "-f", "giver"]);
@@ -147,6 +147,6 @@ fn a_backup_is_restored_onto_empty_stores() {
         assert_eq!(after.places(), places);
         assert!(after.layouts == before.layouts, "another layout");
         println!("== {BOTS} players are where they were, with their gold; then:");
-        println!("{}", world.walk(20, LATE_TICKS, |_| ()));
+        println!("{}", world.walk(20, |_| ()));
     });
 }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::{Clients, trial};
-use crate::world::{PROCESSES, World, pause, with_world};
+use super::Trials;
+use crate::world::{Clients, PROCESSES, World, pause, with_world};
 
 /// Makes a new authority and certificates of it; all trust both authorities.
 const TRUST_BOTH: &str = "mkdir old && cp certs/* old/
@@ -57,7 +57,8 @@ fn lets_in(world: &World, folder: &str) -> bool {
 fn certificates_and_their_authority_are_replaced_under_load() {
     with_world("rehearsals::certificates", |world| {
         world.up(&[]);
-        trial(world, ("every certificate replaced", Clients::Stay), 240, |world| {
+        let mut trials = Trials::of(world);
+        trials.run(("every certificate replaced", Clients::Stay), 240, |world| {
             give(world, 1, "both authorities", TRUST_BOTH);
             renew_stores(world);
             give(world, 2, "new certificates", NEW_CERTIFICATES);
@@ -71,11 +72,12 @@ fn certificates_and_their_authority_are_replaced_under_load() {
             }
         });
         assert!(lets_in(world, "next") && !lets_in(world, "old"));
-        trial(world, ("both gateways replaced", Clients::Resume), 60, |world| {
+        trials.run(("both gateways replaced", Clients::Resume), 60, |world| {
             for gateway in ["gateway-1", "gateway-2"] {
                 println!("{gateway} replaced in {:.1} s", world.replace(gateway).as_secs_f64());
             }
             pause(5);
         });
+        trials.end();
     });
 }

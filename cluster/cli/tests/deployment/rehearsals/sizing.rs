@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::world::{LATE_TICKS, PROCESSES, World, container, pause, with_world};
+use crate::world::{PROCESSES, World, container, pause, with_world};
 
 const BOTS: u32 = 200;
 const SECONDS: u64 = 60;
@@ -103,7 +103,7 @@ fn what_a_cluster_costs() {
         let idle = Usage::of(world);
         pause(SECONDS);
         Usage::of(world).print(&idle, 0);
-        let report = world.walk(SECONDS as u32 + 20, LATE_TICKS, |world| {
+        let report = world.walk(SECONDS as u32 + 20, |world| {
             world.wait_players(BOTS);
             let before = Usage::of(world);
             pause(SECONDS - 15);
