@@ -201,6 +201,14 @@ pub enum Mutant {
     RowTorn,
     /// Players see entities of every kind as far as each other, whatever the circle of the kind.
     CircleIgnored,
+    /// A node is relieved as soon as it is hot.
+    RelievedAtOnce,
+    /// The planner counts no ghosts.
+    GhostsFree,
+    /// The planner starts any number of moves in a minute.
+    MovesUnlimited,
+    /// The planner cuts regions that are narrower than the band of a border.
+    NarrowCut,
     /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
     /// nevertheless.
     AckedLate,
@@ -317,9 +325,14 @@ pub const WORKERS: [Mutant; 11] = [
     Mutant::RowTorn,
 ];
 
+/// Bugs of the planner, which decides on loads.
+pub const BALANCING: [Mutant; 4] =
+    [Mutant::RelievedAtOnce, Mutant::GhostsFree, Mutant::MovesUnlimited, Mutant::NarrowCut];
+
 /// Every mutant that is a bug.
 pub fn every() -> impl Iterator<Item = Mutant> {
-    ALL.into_iter().chain(GAME).chain(WORKERS).chain(MESSAGES).chain(SESSIONS).chain(SIGHTS)
+    let of_logic = GAME.into_iter().chain(WORKERS).chain(MESSAGES).chain(SESSIONS).chain(SIGHTS);
+    ALL.into_iter().chain(of_logic).chain(BALANCING)
 }
 
 thread_local! {

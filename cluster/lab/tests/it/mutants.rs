@@ -14,9 +14,12 @@ use purview::scene::mutants::{Mutant, every};
 use purview_lab::sim::mutation::finds_its_bug;
 use purview_lab::sim::schedule::Schedule;
 
+/// The tests of what holds of every decision of the planner.
+const PLANNER: &str = "cluster/server/src/node/balance/properties.rs";
+
 /// Bugs that no run is known to find, most of which were found by one seed of thousands before the numbers of entities
 /// came from joins: a test beside the protocol notices each.
-const BY_TESTS: [(Mutant, &str); 14] = [
+const BY_TESTS: [(Mutant, &str); 18] = [
     (Mutant::NowhereLost, "tests/it/departing.rs"),
     (Mutant::AnyEpoch, "tests/it/failover.rs"),
     (Mutant::LateHandoff, "tests/it/failover.rs"),
@@ -31,6 +34,10 @@ const BY_TESTS: [(Mutant, &str); 14] = [
     (Mutant::KeptByOlder, "tests/it/failover.rs"),
     (Mutant::TermsIgnored, "tests/it/commands.rs"),
     (Mutant::RowTorn, "tests/it/commands.rs"),
+    (Mutant::RelievedAtOnce, PLANNER),
+    (Mutant::GhostsFree, PLANNER),
+    (Mutant::MovesUnlimited, PLANNER),
+    (Mutant::NarrowCut, PLANNER),
 ];
 
 /// A bug of several processes and threads, in which no mutant can be set: without it

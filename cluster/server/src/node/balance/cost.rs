@@ -5,6 +5,7 @@
 
 use purview::scene::layout::Plot;
 use purview::scene::load::RegionReport;
+use purview::scene::mutants::{self, Mutant};
 
 use super::state::{RegionState, SceneState, meets};
 
@@ -119,7 +120,8 @@ impl Window {
         };
         let above = corner((2, west), (4, north)) + corner((1, east), (4, north));
         let below = corner((2, west), (3, south)) + corner((1, east), (3, south));
-        own + self.ghost * (rings + sides + above + below)
+        let ghost = if mutants::has(Mutant::GhostsFree) { 0.0 } else { self.ghost };
+        own + ghost * (rings + sides + above + below)
     }
 
     pub(super) fn players(&self, plot: &Plot) -> f64 {

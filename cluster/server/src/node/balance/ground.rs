@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use purview::scene::layout::{MAX_NEIGHBOURS, Plot};
+use purview::scene::mutants::{self, Mutant};
 
 use super::cost::Window;
 use super::record::Rejection;
@@ -53,7 +54,8 @@ impl<'a> Ground<'a> {
     /// Whether the regions may have this ground instead of theirs, as far as layouts go.
     pub(super) fn may_be(&self, after: &[Plot]) -> Result<(), Rejection> {
         let band = self.scene.band_lands();
-        if after.iter().any(|p| (p.x1 - p.x0).min(p.z1 - p.z0) < band) {
+        let is_narrow = after.iter().any(|p| (p.x1 - p.x0).min(p.z1 - p.z0) < band);
+        if is_narrow && !mutants::has(Mutant::NarrowCut) {
             return Err(Rejection::Narrow);
         }
         let whole = &self.scene.input.whole;

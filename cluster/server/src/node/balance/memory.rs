@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use purview::scene::RegionId;
+use purview::scene::mutants::{self, Mutant};
 use rustc_hash::FxHashMap;
 
 use super::record::Action;
@@ -73,7 +74,8 @@ impl Memory {
     }
 
     pub(super) fn hot_s(&self, node: Incarnation, now: u64) -> Option<u64> {
-        self.hot.get(&node).map(|at| now.saturating_sub(*at))
+        let at = *self.hot.get(&node)?;
+        Some(if mutants::has(Mutant::RelievedAtOnce) { u64::MAX } else { now.saturating_sub(at) })
     }
 
     fn region(&self, id: RegionId) -> Option<&RegionMemory> {
@@ -121,7 +123,8 @@ impl Memory {
         let rests = |(at, both): &(u64, [Incarnation; 2])| {
             now >= at + s.node_s || !both.iter().any(|node| of.contains(node))
         };
-        self.moves.len() < s.moves_per_min * nodes.div_ceil(8) && self.moves.iter().all(rests)
+        let is_within = self.moves.len() < s.moves_per_min * nodes.div_ceil(8);
+        (is_within || mutants::has(Mutant::MovesUnlimited)) && self.moves.iter().all(rests)
     }
 
     pub(super) fn may_change(&self, scene: &str, s: &Settings, now: u64) -> bool {

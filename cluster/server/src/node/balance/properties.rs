@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use purview::scene::RegionId;
 use purview::scene::layout::Plot;
+use purview::scene::mutants::{Mutant, is_noticed_by};
 
 use super::tests::{LANDS, Paper};
 use super::*;
@@ -134,8 +135,22 @@ fn judge_layout(paper: &Paper, action: Action) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+#[test]
+fn the_planners_deliberate_bugs_are_noticed() {
+    use super::tests::{
+        a_hot_node_gives_a_region_after_ten_seconds_and_the_record_has_the_three_best as hot,
+        the_cost_of_any_rectangle_is_that_of_its_lands_and_of_its_band as cost,
+    };
+    assert!(is_noticed_by(Mutant::RelievedAtOnce, hot));
+    assert!(is_noticed_by(Mutant::GhostsFree, cost));
+    let legal = whatever_is_decided_is_legal_within_budgets_and_better_than_nothing;
+    assert!(is_noticed_by(Mutant::MovesUnlimited, legal));
+    assert!(is_noticed_by(Mutant::NarrowCut, legal));
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    // Deliberate bugs make them fail, which nobody needs to remember.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
     fn whatever_is_decided_is_legal_within_budgets_and_better_than_nothing(

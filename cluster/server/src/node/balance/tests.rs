@@ -173,7 +173,7 @@ fn mv(region: u32, from: u64, to: u64) -> Action {
 }
 
 #[test]
-fn the_cost_of_any_rectangle_is_that_of_its_lands_and_of_its_band() {
+pub(super) fn the_cost_of_any_rectangle_is_that_of_its_lands_and_of_its_band() {
     let mut paper = Paper::new(1, [0; 4]);
     (0..).zip(&mut paper.players).for_each(|(i, players)| *players = i * i % 37);
     for band_cm in [1_600, 1_400, 800, 3_200, 4_000] {
@@ -198,7 +198,7 @@ fn the_cost_of_any_rectangle_is_that_of_its_lands_and_of_its_band() {
 }
 
 #[test]
-fn a_hot_node_gives_a_region_after_ten_seconds_and_the_record_has_the_three_best() {
+pub(super) fn a_hot_node_gives_a_region_after_ten_seconds_and_the_record_has_the_three_best() {
     let mut paper = Paper::new(3, [0, 0, 1, 2]).with((1, 1), 300).with((6, 1), 280);
     let decision = paper.wait(10);
     assert_eq!(decision.actions, [mv(1, 0, 1)]);
