@@ -1,5 +1,6 @@
 //! A session has a player of its own subject only. A session of another subject that knows the player's
-//! number is refused on every path: the owner's session goes on, and nothing of the player changes.
+//! number is refused on every path: the owner's session goes on, and nothing of the player changes. The owner's session says
+//! what it knows before the player leaves.
 
 use crate::support::alone::{claims, handoffs, nothing_of, ordered, recover};
 use crate::support::presented_by;
@@ -159,6 +160,23 @@ fn a_player_that_waits_for_its_session_after_a_recovery_is_for_its_own_subject_a
     let newer = SessionId(5);
     let news = say(&mut region, home.resume(newer, whose(home.id)));
     assert!(news.contains(&(newer, "resumed")), "{news:?}");
+}
+
+/// What the session was told since the checkpoint is stored. Found by simulation.
+#[test]
+fn a_player_that_leaves_while_it_waits_is_presented_first_unless_its_session_cannot() {
+    let home = home();
+    let leave = || Input::Disconnected { id: home.id, session: home.owner, ms: 0 };
+    let mut region = home.recovered();
+    assert_eq!(say(&mut region, leave()), [(home.owner, "present")]);
+    assert_eq!(region.counts().unclaimed, 1);
+    let owner = home.present(home.owner, whose(home.id), FIRST_SESSION);
+    assert_eq!(say(&mut region, owner), [(home.owner, "route")]);
+    assert_eq!(say(&mut region, leave()), [(home.owner, "left")]);
+    let mut region = home.recovered();
+    assert_eq!(say(&mut region, leave()), [(home.owner, "present")]);
+    assert_eq!(say(&mut region, leave()), [(home.owner, "left")]);
+    assert_eq!(region.counts().unclaimed, 0);
 }
 
 #[test]

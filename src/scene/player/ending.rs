@@ -140,8 +140,10 @@ impl Player {
                 return self.give_up(now_ms, Problem::NotFound, out);
             }
             State::Disconnected | State::Parting if patience_ends => return self.finish(out),
-            State::Disconnected => return self.memory.present_again(now_ms, self.config.resend_ms),
-            State::Parting | State::Closed => return,
+            State::Disconnected | State::Parting => {
+                return self.memory.present_again(now_ms, self.config.resend_ms);
+            }
+            State::Closed => return,
             State::Connected
             | State::Greeted
             | State::Joining

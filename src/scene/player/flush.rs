@@ -51,7 +51,18 @@ impl Player {
 
     /// Presents the player if that is due; true while the region has not answered.
     fn present(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) -> bool {
-        if !matches!(self.state, State::InWorld | State::Disconnected | State::Leaving) {
+        // A player that leaves is presented, too: what its session knows of it may be more than the checkpoint has.
+        let has_player = match self.state {
+            State::InWorld | State::Disconnected | State::Leaving => true,
+            State::Parting => self.link.route().is_some_and(|route| route.epoch.is_some()),
+            State::Connected
+            | State::Greeted
+            | State::Joining
+            | State::Claiming
+            | State::Resuming
+            | State::Closed => false,
+        };
+        if !has_player {
             return false;
         }
         if let Some(Route { region, epoch: Some(epoch), .. }) = self.link.route()

@@ -207,7 +207,7 @@ impl Region {
             None if self.is_unclaimed(id) => {
                 let stays = matches!(leave, Input::Disconnected { .. })
                     && self.disconnect_unclaimed(id, session);
-                if !stays {
+                if !stays && !self.asks_before_it_leaves(id, session, fx) {
                     self.forget_unclaimed(id, session, fx);
                 }
             }

@@ -24,6 +24,18 @@ fn a_leave_that_finds_the_mailbox_full_is_sent_again() {
     assert_eq!(b.after(60_000), ["give back 1", "done"]);
 }
 
+#[test]
+fn a_player_that_leaves_is_presented_first_where_its_region_has_died() {
+    for goes in [PlayerInput::Gone, PlayerInput::Dismiss(End::Replaced, "a test")] {
+        let mut b = Bench::in_world();
+        b.input(goes);
+        let present = b.input(PlayerInput::Owner(FIRST, Epoch(3)));
+        assert_eq!(present, ["3: present epoch 1 acked 0 at 1"]);
+        assert_eq!(b.after(250), NOTHING);
+        assert_eq!(b.notice(route(FIRST, 3 << 20, 0, false)), ["3: leave"]);
+    }
+}
+
 fn stays(epoch: u64, ms: u32) -> Notice {
     Notice::Stays { id: EntityId(70), epoch: Epoch(epoch), until: Tick(200), ms }
 }

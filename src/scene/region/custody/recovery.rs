@@ -67,6 +67,8 @@ pub struct Recovering {
     pub(super) back: Tick,
     grace_ticks: u64,
     pub(super) unclaimed: BTreeMap<EntityId, Handoff>,
+    /// Of these, players that leave, and whose sessions were asked to present them first.
+    leaving: BTreeSet<EntityId>,
     /// Entities that the owner before has handed over recently, and the receivers, until all
     /// regions have answered.
     pub(super) again: Waiting<(RegionId, Handoff)>,
@@ -96,6 +98,7 @@ impl Region {
             back: Tick(0),
             grace_ticks: how.grace_ticks,
             unclaimed: BTreeMap::new(),
+            leaving: BTreeSet::new(),
             again: Waiting::default(),
             doubted: FxHashMap::default(),
         }));
@@ -170,6 +173,7 @@ impl Region {
             back: Tick(0),
             grace_ticks: ESCORT_TICKS,
             unclaimed: unclaimed.into_iter().map(|h| (h.state.id, h)).collect(),
+            leaving: BTreeSet::new(),
             again: Waiting::default(),
             doubted: FxHashMap::default(),
         }));
@@ -221,8 +225,32 @@ impl Region {
     pub(in crate::scene::region) fn take_unclaimed(&mut self, id: EntityId) -> Option<Handoff> {
         let recovering = self.custody.recovering.as_mut()?;
         let woken = recovering.unclaimed.remove(&id);
+        recovering.leaving.remove(&id);
         self.counts.unclaimed = recovering.unclaimed.len() as u64;
         woken
+    }
+
+    /// The session of an unclaimed player, which may know more than the checkpoint, makes it leave: the session is asked
+    /// to present the player first. False if it was asked before, or is another one.
+    pub(in crate::scene::region) fn asks_before_it_leaves(
+        &mut self,
+        id: EntityId,
+        session: Option<SessionId>,
+        fx: &mut Vec<Effect>,
+    ) -> bool {
+        let (region, owner) = (self.identity.id(), self.identity.epoch());
+        let Some(session) = session else { return false };
+        let Some(recovering) = self.custody.recovering.as_mut() else { return false };
+        let known = recovering.unclaimed.get(&id);
+        let Some(known) = known.filter(|known| known.state.session == Some(session)) else {
+            return false;
+        };
+        let epoch = known.epoch;
+        let asks = recovering.leaving.insert(id);
+        if asks {
+            fx.push(Effect::Notice(session, Notice::Present { region, owner, epoch }));
+        }
+        asks
     }
 
     /// An unclaimed player leaves; a session makes only its own player leave.
