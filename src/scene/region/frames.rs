@@ -139,7 +139,7 @@ impl<'a> FrameReader<'a> {
             all,
             scene,
             tick,
-            since: if again { Tick(0) } else { viewer.acts_from(now) },
+            since: if again { Tick(0) } else { viewer.new_acts_from(now) },
             made_here: now.0.saturating_sub(viewer.frames_from.0),
             slot: viewer.slot,
             properties_told: viewer.properties_told,

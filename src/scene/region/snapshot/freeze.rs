@@ -107,6 +107,7 @@ impl Region {
             restate: real.restate,
             threshold_told: real.threshold_told,
             bound: real.bound_for.map(|bound| (bound.region, bound.plane)),
+            missed_from: viewer.map(|v| v.missed_from).unwrap_or_default(),
         })
     }
 

@@ -265,6 +265,7 @@ impl Region {
             self.restore_view(slot, &saved.state);
             let Some(viewer) = self.views.of_mut(&self.entities, slot) else { continue };
             viewer.frames_from = saved.frames_from;
+            viewer.missed_from = saved.missed_from;
             self.views.renew_threshold(slot, &mut self.entities);
         }
     }

@@ -40,6 +40,9 @@ pub struct SavedReal {
     pub threshold_told: u64,
     /// Where a teleport takes it.
     pub bound: Option<(RegionId, Plane)>,
+    /// The first tick of which its client was told nothing because it was held; 0: none.
+    #[serde(default)]
+    pub missed_from: Tick,
 }
 
 /// An entity that another region owns.

@@ -57,8 +57,10 @@ pub struct Viewer {
     /// Inputs that a region had applied which has died since: see [`Handoff::unconfirmed`].
     pub unconfirmed: Option<(Seq, Seq)>,
     pub refused: Vec<InputRefused>,
-    /// The first tick of which its client gets a frame from here, or has got none since it was held.
+    /// The first tick of which its client gets a frame from here.
     pub frames_from: Tick,
+    /// The first tick of which its client got no frame because it was held, until it is told what it has missed; 0: none.
+    pub missed_from: Tick,
     pub held: bool,
     pub resync: bool,
     /// With `resync`: the tick of the last frame that the client was sent, by its session; 0: not known.
@@ -122,6 +124,7 @@ impl Viewer {
             unconfirmed: None,
             refused: Vec::new(),
             frames_from: Tick(0),
+            missed_from: Tick(0),
             held: false,
             resync: false,
             resync_after: Tick(0),
@@ -168,15 +171,21 @@ impl Viewer {
         told > Tick(0)
     }
 
-    /// The first tick of which the frame of tick `now` tells actions.
-    #[inline]
+    /// The client has been told all actions of the ticks before this one that were told here before tick `now`.
     pub fn acts_from(&self, now: Tick) -> Tick {
         match self.resync_after() {
-            Tick(0) => self.frames_from,
+            Tick(0) => self.frames_from.max(self.missed_from),
             _ if mutants::has(Mutant::GapActsLost) => now,
             // Never later than this tick, whatever a session says.
             after => after.next().min(now),
         }
+    }
+
+    /// The first tick whose actions the client is told if they are told here for the first time in tick `now`: those of
+    /// earlier ones were told where it lived before.
+    #[inline]
+    pub fn new_acts_from(&self, now: Tick) -> Tick {
+        self.frames_from.min(self.acts_from(now))
     }
 
     /// The tick of the frame after which the next one tells everything anew; 0: it does not, or that is not known.
@@ -192,8 +201,8 @@ impl Viewer {
 
     /// The client gets no frames from this tick on, until it reads again.
     pub fn hold(&mut self, first_missed: Tick) {
-        if !std::mem::replace(&mut self.held, true) {
-            self.frames_from = self.frames_from.max(first_missed);
+        if !std::mem::replace(&mut self.held, true) && self.missed_from == Tick(0) {
+            self.missed_from = first_missed;
         }
     }
 
