@@ -88,12 +88,13 @@ impl Limited {
         self.limits.push_back((now, limit));
     }
 
-    /// Whether the player may have a limit in its next life, where checkpoints had all that is older than `since`. The
-    /// checkpoint of the region to which it had just come may not have the player at all.
-    fn may_come_back_with(&self, limit: Limit, since: Duration) -> bool {
+    /// Whether the player may have a limit in its next life in region `here`, where checkpoints had all that is older than
+    /// `since`. The checkpoint of the region to which it had just come, or was on its way, may not have the player at all.
+    fn may_come_back_with(&self, limit: Limit, here: RegionId, since: Duration) -> bool {
         let ends = self.limits.iter().skip(1).map(|(began, _)| *began).chain([Duration::MAX]);
         let mut had = self.limits.iter().zip(ends).filter(|(_, end)| *end >= since);
-        had.any(|((_, had), _)| *had == limit) || (limit.is_none() && self.came >= since)
+        let has_come = self.came >= since || self.region != here;
+        had.any(|((_, had), _)| *had == limit) || (limit.is_none() && has_come)
     }
 
     fn moves(&mut self, now: Duration, region: RegionId, epoch: Epoch) {
@@ -221,7 +222,7 @@ impl Inner {
             true => {
                 let since = limited.at.saturating_sub(KEPT);
                 let unkept = overlap(without_checkpoints, (since, now));
-                limited.may_come_back_with(limit, since.saturating_sub(unkept))
+                limited.may_come_back_with(limit, here, since.saturating_sub(unkept))
             }
             false => limit == last,
         };
@@ -299,8 +300,11 @@ mod tests {
         let mut limited = Limited::begins(seconds(1), RegionId(0), Epoch(1));
         limited.set(seconds(10), Some(500));
         limited.set(seconds(20), Some(700));
-        let may = |limited: &Limited, limit| limited.may_come_back_with(limit, seconds(15));
+        let may = |limited: &Limited, limit| {
+            limited.may_come_back_with(limit, RegionId(0), seconds(15))
+        };
         assert_eq!([Some(500), Some(700), None].map(|of| may(&limited, of)), [true, true, false]);
+        assert!(limited.may_come_back_with(None, RegionId(1), seconds(15)), "it was on its way");
         limited.moves(seconds(16), RegionId(1), Epoch(2));
         assert!(may(&limited, None), "no checkpoint of its new region may have it");
         assert!(!may(&limited, Some(600)));
