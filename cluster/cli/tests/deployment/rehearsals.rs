@@ -120,12 +120,16 @@ fn processes_start_in_any_order_and_the_stores_half_a_minute_late() {
 fn a_rolling_upgrade_of_every_process_disturbs_no_view() {
     with_world("rehearsals::upgrade", |world| {
         world.up(&[]);
+        let (regions, before) = world.epochs();
         let mut trials = Trials::of(world);
         trials.run(("every process replaced, one by one", Clients::Resume), 240, |world| {
             for service in PROCESSES {
                 println!("{service} replaced in {:.1} s", world.replace(service).as_secs_f64());
             }
         });
+        let moves = world.epochs().1 - before;
+        println!("{regions} regions changed their nodes {moves} times");
+        assert!(moves < 2 * regions, "{moves} moves of {regions} regions");
         trials.end();
     });
 }

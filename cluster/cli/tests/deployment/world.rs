@@ -120,6 +120,15 @@ impl World {
         });
     }
 
+    /// The number of regions, and the highest of their epochs: each change of a region's owner takes the next one of the
+    /// cluster.
+    pub fn epochs(&self) -> (u64, u64) {
+        let told = self.exec("node-1", &["purview", "ctl", "status", "--json"]).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let epochs = told["regions"].as_array().unwrap().iter().map(|r| r["epoch"].as_u64());
+        epochs.fold((0, 0), |(count, most), epoch| (count + 1, most.max(epoch.unwrap())))
+    }
+
     /// Where the engine keeps a volume of the project.
     pub fn volume(&self, name: &str) -> PathBuf {
         let format = ["volume", "inspect", "--format", "{{.Mountpoint}}"];
