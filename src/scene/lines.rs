@@ -52,6 +52,13 @@ impl Lines {
         Some(plane)
     }
 
+    /// The line for a player that must enter one: as [`Lines::take`] without a plane, and the emptiest open one where
+    /// none has room. Takes no place.
+    pub fn for_next(&self) -> Plane {
+        let emptiest = || self.ranked().0.last().map_or(Plane(0), |(plane, _)| *plane);
+        self.next().unwrap_or_else(emptiest)
+    }
+
     /// The line for the next player.
     fn next(&self) -> Option<Plane> {
         let (open, closing) = self.ranked();
@@ -145,6 +152,16 @@ mod tests {
     #[test]
     fn lines_without_room_are_not_searched() {
         assert_eq!(lines(1, i32::MAX, 0).take(None), None);
+    }
+
+    #[test]
+    fn a_player_that_must_enter_a_line_enters_the_emptiest_one_where_none_has_room() {
+        let mut lines = lines(1, 3, 2);
+        let mut enters = |most| {
+            (0..most).for_each(|_| assert!(lines.take(Some(lines.for_next())).is_some()));
+            [0, 1, 2].map(|line| lines.players(Plane(line)))
+        };
+        assert_eq!([enters(3), enters(3), enters(2)], [[2, 1, 0], [2, 2, 2], [2, 3, 3]]);
     }
 
     /// The rule, by a plain list of the planes of all players.

@@ -16,10 +16,23 @@ pub const MAX_PORTALS: usize = 65_534;
 pub struct Journey {
     /// The scene, by its name; `None`: the one where the entity is.
     pub scene: Option<String>,
-    /// The plane; `None`: the number of the one where the entity is.
-    pub plane: Option<Plane>,
+    /// The plane.
+    pub plane: ToPlane,
     /// The place.
     pub at: Target,
+}
+
+/// The plane in which a journey ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ToPlane {
+    /// A player that comes from a line of another scene enters the line for the next player; otherwise as
+    /// [`ToPlane::Same`].
+    #[default]
+    Line,
+    /// The one of the number that the entity leaves.
+    Same,
+    /// This one.
+    Of(Plane),
 }
 
 /// Where in its scene a journey ends.
@@ -53,7 +66,7 @@ pub struct PortalSpec {
 impl Journey {
     /// To a place of the scene where the entity is, at the height of `pos`.
     pub fn within(plane: Plane, pos: Pos) -> Journey {
-        Journey { scene: None, plane: Some(plane), at: Target::Exact(pos) }
+        Journey { scene: None, plane: ToPlane::Of(plane), at: Target::Exact(pos) }
     }
 }
 

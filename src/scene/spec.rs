@@ -428,6 +428,11 @@ impl Scene {
         self.bonded_band_cm.max(least_border_band(&self.spec, self.tick_ms, self.reach_cm))
     }
 
+    /// Whether a plane is one of the scene's lines.
+    pub fn is_line(&self, plane: super::Plane) -> bool {
+        (0..self.spec.lines).contains(&plane.0)
+    }
+
     /// How many regions its configuration asks for, over all groups of planes.
     pub fn configured_regions(&self) -> usize {
         let (cut, along) = (self.spec.cut(), |lands: i32, block: i32| lands.div_euclid(block));

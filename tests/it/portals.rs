@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use purview::scene::messages::{Asker, Command, CommandError, CommandId, Input, Order};
-use purview::scene::portals::{Journey, PortalSpec, Target};
+use purview::scene::portals::{Journey, PortalSpec, Target, ToPlane};
 use purview::scene::region::Atlas;
 use purview::scene::{
     EntityId, Plane, Pos, RangeSet, Rect, RegionId, Scene, SceneId, SceneSpec, SessionId,
@@ -23,7 +23,7 @@ fn portal(name: &str, at: Pos, to: Pos) -> PortalSpec {
     PortalSpec {
         name: name.into(),
         area,
-        to: Journey { scene: None, plane: None, at: Target::Ground(to) },
+        to: Journey { scene: None, plane: ToPlane::Line, at: Target::Ground(to) },
     }
 }
 
@@ -40,6 +40,9 @@ fn spec(name: &str) -> SceneSpec {
     }
 }
 
+/// The line for the next player of every scene.
+const NEXT_LINE: Plane = Plane(2);
+
 /// Scenes as they are.
 #[derive(Debug)]
 struct Maps(Vec<Arc<Scene>>);
@@ -47,6 +50,11 @@ struct Maps(Vec<Arc<Scene>>);
 impl Atlas for Maps {
     fn scene_named(&self, name: &str) -> Option<Arc<Scene>> {
         self.0.iter().find(|known| known.spec.name == name).cloned()
+    }
+
+    fn next_line(&self, scene: SceneId) -> Option<Plane> {
+        let scene = self.0.iter().find(|known| known.id == scene)?;
+        Some(if scene.spec.name == "city" { NEXT_LINE } else { Plane(0) })
     }
 }
 
@@ -115,12 +123,16 @@ fn a_player_that_joins_in_an_area_has_to_leave_it_first() {
 fn a_portal_leads_to_a_plane_of_another_scene_by_its_name() {
     let mut field = spec("field");
     let far = Pos::ground(8_000, 5_000);
-    field.portals[0].to =
-        Journey { scene: Some("cave".into()), plane: Some(Plane(5)), at: Target::Ground(far) };
+    field.portals[0].to = Journey {
+        scene: Some("cave".into()),
+        plane: ToPlane::Of(Plane(5)),
+        at: Target::Ground(far),
+    };
     let mut w = World::new(field, 3);
     let mut cave = spec("cave");
     // What puts the player down lies in an area there, which leads back.
-    let back = Journey { scene: Some("field".into()), plane: None, at: Target::Ground(EAST) };
+    let back =
+        Journey { scene: Some("field".into()), plane: ToPlane::Line, at: Target::Ground(EAST) };
     cave.portals = vec![PortalSpec { to: back, ..portal("back", far, far) }];
     let cave = w.add_scene(cave);
     know_all(&mut w);
@@ -136,6 +148,30 @@ fn a_portal_leads_to_a_plane_of_another_scene_by_its_name() {
 }
 
 #[test]
+fn a_portal_to_a_scene_of_several_lines_leads_to_the_line_for_the_next_player() {
+    let (number, same) = (ToPlane::Of(Plane(1)), ToPlane::Same);
+    // From a private plane players go on to the private plane of the same number.
+    for (from, plane, to) in [
+        (HERE, ToPlane::Line, NEXT_LINE),
+        (HERE, same, HERE),
+        (HERE, number, Plane(1)),
+        (Plane(7), ToPlane::Line, Plane(7)),
+    ] {
+        let mut field = spec("field");
+        field.portals[0].to =
+            Journey { scene: Some("city".into()), plane, at: Target::Ground(EAST) };
+        let mut w = World::new(field, 6);
+        let city = w.add_scene(spec("city"));
+        know_all(&mut w);
+        let s = w.join(from, Pos::ground(2_700, 3_200), RangeSet::FULL);
+        w.steps(3);
+        walk(&mut w, s, WEST);
+        w.steps(10);
+        assert_eq!(place(&w, s), (city, to, EAST), "from {from} by {plane:?}");
+    }
+}
+
+#[test]
 fn logic_sends_an_entity_to_a_scene_by_its_name() {
     let mut w = World::new(spec("field"), 4);
     let cave = w.add_scene(spec("cave"));
@@ -144,7 +180,8 @@ fn logic_sends_an_entity_to_a_scene_by_its_name() {
     w.steps(3);
     let id: EntityId = w.clients[&s].entity;
     let send = |w: &mut World, scene: &str| {
-        let to = Journey { scene: Some(scene.into()), plane: None, at: Target::Ground(EAST) };
+        let to =
+            Journey { scene: Some(scene.into()), plane: ToPlane::Line, at: Target::Ground(EAST) };
         let call = CommandId { from: Asker::Process(1), number: 1 };
         w.tell(RegionId(0), Input::command(call, Command::Order(id, Order::Travel(to))));
         w.steps(10);

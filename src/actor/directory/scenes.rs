@@ -63,6 +63,10 @@ impl Atlas for Directory {
     fn scene_named(&self, name: &str) -> Option<Arc<Scene>> {
         Directory::scene_named(self, name)
     }
+
+    fn next_line(&self, scene: SceneId) -> Option<Plane> {
+        self.scenes.lines(scene).map(|lines| lines.for_next())
+    }
 }
 
 impl Directory {

@@ -70,7 +70,7 @@ impl Session {
             self.may_enter(&scene, plane)?;
         }
         let room = |plane: &Plane| {
-            is_line(&scene, *plane)
+            scene.is_line(*plane)
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
                 && !self.yields(&scene, *plane)
         };
@@ -167,7 +167,7 @@ impl Session {
 
     /// The first line of a scene that the token names: where automatic joins go.
     fn line_of_token(&self, scene: &Scene) -> Option<Plane> {
-        let is_line = |plane: &Plane| is_line(scene, *plane);
+        let is_line = |plane: &Plane| scene.is_line(*plane);
         self.credentials.planes_of(&scene.spec.name).find(is_line)
     }
 
@@ -176,7 +176,7 @@ impl Session {
         let name = &scene.spec.name;
         let opened = |game: &dyn Admission| game.opens(scene.id, plane, self.credentials.subject());
         let is_opened = || self.directory.admission().is_some_and(opened);
-        match is_line(scene, plane) || self.credentials.may_enter(name, plane) || is_opened() {
+        match scene.is_line(plane) || self.credentials.may_enter(name, plane) || is_opened() {
             true => Ok(()),
             false => {
                 let (scene, lines) = (name.clone(), scene.spec.lines);
@@ -235,8 +235,4 @@ fn region_at(scene: &Scene, plane: Plane, pos: Pos) -> Result<RegionId, Problem>
 fn outside(scene: &Scene, pos: Pos) -> Problem {
     let SceneSpec { width_cm, depth_cm, height_limit_cm, .. } = scene.spec;
     Problem::OutOfBounds { pos, width_cm, depth_cm, height_limit_cm }
-}
-
-fn is_line(scene: &Scene, plane: Plane) -> bool {
-    (0..scene.spec.lines).contains(&plane.0)
 }

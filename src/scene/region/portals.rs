@@ -11,13 +11,16 @@ use std::sync::Arc;
 use super::Region;
 use crate::scene::messages::{CommandError, Destination, Effect};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::portals::Journey;
-use crate::scene::{Plane, Pos, Scene};
+use crate::scene::portals::{Journey, ToPlane};
+use crate::scene::{Kind, Plane, Pos, Scene, SceneId};
 
 /// The scenes of a cluster with their present layouts: every journey is looked up when it begins.
 pub trait Atlas: fmt::Debug + Send + Sync {
     /// The scene of this name; `None`: there is no such scene.
     fn scene_named(&self, name: &str) -> Option<Arc<Scene>>;
+
+    /// The line of a scene for the next player; `None`: not known.
+    fn next_line(&self, scene: SceneId) -> Option<Plane>;
 }
 
 /// No scene but a region's own.
@@ -26,6 +29,10 @@ pub(super) struct OneScene;
 
 impl Atlas for OneScene {
     fn scene_named(&self, _: &str) -> Option<Arc<Scene>> {
+        None
+    }
+
+    fn next_line(&self, _: SceneId) -> Option<Plane> {
         None
     }
 }
@@ -84,20 +91,31 @@ impl Region {
         to: &Journey,
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
-        let plane = self.entities.record(slot).plane;
-        let to = self.destination(to, plane)?;
+        let is_player = self.entities.body(slot).kind == Kind::PLAYER;
+        let to = self.destination(to, self.entities.record(slot).plane, is_player)?;
         self.teleport(slot, to, fx).map_err(CommandError::Order)
     }
 
     /// Where a journey leads from a plane of this scene.
-    fn destination(&self, to: &Journey, plane: Plane) -> Result<Destination, CommandError> {
+    fn destination(
+        &self,
+        to: &Journey,
+        from: Plane,
+        is_player: bool,
+    ) -> Result<Destination, CommandError> {
         let own = self.identity.scene();
         let other = match to.scene.as_deref().filter(|name| *name != own.spec.name) {
             Some(name) => Some(self.atlas.scene_named(name).ok_or(CommandError::NoPlace)?),
             None => None,
         };
         let scene = other.as_deref().unwrap_or(own);
-        let plane = to.plane.unwrap_or(plane);
+        let plane = match to.plane {
+            ToPlane::Of(plane) => plane,
+            ToPlane::Line if other.is_some() && is_player && own.is_line(from) => {
+                self.atlas.next_line(scene.id).unwrap_or(from)
+            }
+            ToPlane::Line | ToPlane::Same => from,
+        };
         let pos = scene.place_of(to.at);
         if !scene.contains(pos) {
             return Err(CommandError::NoPlace);

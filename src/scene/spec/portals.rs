@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::{SceneSpec, SpecError};
 use crate::scene::names::is_name;
-use crate::scene::portals::MAX_PORTALS;
+use crate::scene::portals::{MAX_PORTALS, ToPlane};
 use crate::scene::spec_error::{NAME_RULE, err, m};
 use crate::scene::{Plane, Pos, Rect};
 
@@ -46,7 +46,7 @@ pub(super) fn check_portals(spec: &SceneSpec, tick_ms: u32, errors: &mut Vec<Spe
         let limit = spec.height_limit_cm.unsigned_abs();
         let is_here = portal.to.scene.as_ref().is_none_or(|scene| *scene == spec.name);
         let leads_out = !map.contains(pos) || y.unsigned_abs() > limit;
-        if (is_here && leads_out) || portal.to.plane == Some(Plane::LIMBO) {
+        if (is_here && leads_out) || portal.to.plane == ToPlane::Of(Plane::LIMBO) {
             let found = format!("to {}, {}, {} of {name}", m(x), m(z), m(y));
             err(errors, "portals", found, "must lead to a place of the scene".into());
         }

@@ -22,7 +22,7 @@ use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Granted, Move, MoveCommand, Mover, Own, Reason, ServerMs,
     Trajectory, Vector,
 };
-use purview::scene::portals::{Journey, Target};
+use purview::scene::portals::{Journey, Target, ToPlane};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
@@ -42,7 +42,7 @@ use self::kinds::variant;
 pub const PROCESS: u64 = 3;
 
 fn journey() -> Journey {
-    Journey { scene: Some("cave".into()), plane: Some(Plane(2)), at: Target::Ground(PLACE) }
+    Journey { scene: Some("cave".into()), plane: ToPlane::Of(Plane(2)), at: Target::Ground(PLACE) }
 }
 
 fn at_war() -> GroupRelation {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use purview::scene::portals::{Journey, PortalSpec, Target};
+use purview::scene::portals::{Journey, PortalSpec, Target, ToPlane};
 use purview::scene::terrain::{Ground, Terrain};
 use purview::scene::{Plane, Pos, Rect, Scene, SceneSpec};
 
@@ -23,8 +23,9 @@ const TO: Rule<'static> = (
     Form::Few(2, 3, &ANY_LENGTH),
 );
 const SCENE: Rule<'static> = ("the name of a scene, or \"here\"", TEXT);
+const NUMBER: Form<'static> = Form::Whole(i32::MIN as i64, i32::MAX as i64);
 const PLANE: Rule<'static> =
-    ("a number, or \"same\"", Form::Or("same", &Form::Whole(i32::MIN as i64, i32::MAX as i64)));
+    ("a number, \"line\" or \"same\"", Form::Or("line", &Form::Or("same", &NUMBER)));
 /// What the object of a map says of its destination.
 const TO_TEXT: &str = "must have a text `to` of two or three lengths, as \"10m, 20m\"";
 
@@ -38,7 +39,7 @@ fn unnamed() -> PortalSpec {
     PortalSpec {
         name: String::new(),
         area: Rect { x0: 0, z0: 0, x1: 0, z1: 0 },
-        to: Journey { scene: None, plane: None, at: Target::Ground(Pos::default()) },
+        to: Journey { scene: None, plane: ToPlane::Line, at: Target::Ground(Pos::default()) },
     }
 }
 
@@ -52,14 +53,19 @@ fn portal(k: &mut Keys<'_, '_, PortalSpec>) {
     };
     let scene_text = |scene: &Option<String>| quoted(scene.as_deref().unwrap_or("here"));
     let plane = |node: &Node| match &node.item {
-        Item::Text(text) if text == "same" => Ok(None),
+        Item::Text(text) if text == "line" => Ok(ToPlane::Line),
+        Item::Text(text) if text == "same" => Ok(ToPlane::Same),
         Item::Integer(number) => match i32::try_from(*number) {
-            Ok(number) if Plane(number) != Plane::LIMBO => Ok(Some(Plane(number))),
+            Ok(number) if Plane(number) != Plane::LIMBO => Ok(ToPlane::Of(Plane(number))),
             _ => Err(format!("must be {}", PLANE.0)),
         },
         _ => Err(format!("must be {}", PLANE.0)),
     };
-    let plane_text = |plane: &Option<Plane>| plane.map_or(quoted("same"), |p| p.0.to_string());
+    let plane_text = |plane: &ToPlane| match plane {
+        ToPlane::Line => quoted("line"),
+        ToPlane::Same => quoted("same"),
+        ToPlane::Of(plane) => plane.0.to_string(),
+    };
     keys! { k;
         "name" text(NAME) name: "What logs call it, unique in the scene.";
         "area" other(AREA, area, area_text) area:
@@ -67,7 +73,8 @@ fn portal(k: &mut Keys<'_, '_, PortalSpec>) {
         "to" other(TO, target, target_text) to.at: "The place to which it leads.";
         "scene" other(SCENE, scene, scene_text) to.scene: "The scene to which it leads.";
         "plane" other(PLANE, plane, plane_text) to.plane:
-            "The plane to which it leads; \"same\" = of the number that the player leaves.";
+            "The plane to which it leads; \"line\" = in another scene the line for the next player, unless the player leaves \
+             a private plane, otherwise \"same\" = of the number that the player leaves.";
     }
 }
 
@@ -128,7 +135,7 @@ fn of_object(object: &MapObject) -> Result<PortalSpec, String> {
             ("scene", ObjectValue::Text(scene)) => portal.to.scene = Some(scene.clone()),
             ("scene", _) => return Err("has a `scene` that is no text".into()),
             ("plane", ObjectValue::Number(n)) if n.fract() == 0.0 && (0.0..2e9).contains(n) => {
-                portal.to.plane = Some(Plane(*n as i32));
+                portal.to.plane = ToPlane::Of(Plane(*n as i32));
             }
             ("plane", _) => return Err("has a `plane` that is no number from 0 on".into()),
             ("to", _) => return Err(TO_TEXT.into()),
@@ -166,10 +173,11 @@ pub(super) fn dead_ends(scenes: &[Arc<Scene>]) -> Vec<(usize, String, String)> {
     found
 }
 
-fn is_free(terrain: Option<&Arc<Terrain>>, plane: Option<Plane>, pos: Pos) -> bool {
+fn is_free(terrain: Option<&Arc<Terrain>>, plane: ToPlane, pos: Pos) -> bool {
     terrain.is_none_or(|terrain| {
         let ground = Ground::new(terrain.clone());
-        ground.is_free(plane.unwrap_or(Plane(0)), ground.tile_of(pos))
+        let plane = if let ToPlane::Of(plane) = plane { plane } else { Plane(0) };
+        ground.is_free(plane, ground.tile_of(pos))
     })
 }
 
@@ -228,22 +236,22 @@ mod tests {
         );
         let area = Rect { x0: 1_000, z0: 2_000, x1: 1_400, z1: 2_300 };
         let near = Target::Ground(Pos::ground(500, 600));
-        let cave = |plane, at| Journey { scene: Some("cave".into()), plane, at };
+        let cave = |plane: ToPlane, at| Journey { scene: Some("cave".into()), plane, at };
         let expected = [
             PortalSpec {
                 name: "mouth".into(),
                 area,
-                to: cave(Some(Plane(3)), Target::Exact(Pos { x: 3_200, y: 100, z: 800 })),
+                to: cave(ToPlane::Of(Plane(3)), Target::Exact(Pos { x: 3_200, y: 100, z: 800 })),
             },
             PortalSpec {
                 name: "m2".into(),
                 area,
-                to: Journey { scene: None, plane: None, at: near },
+                to: Journey { scene: None, plane: ToPlane::Line, at: near },
             },
             PortalSpec {
                 name: "object 7".into(),
                 area: Rect { x0: 200, z0: 400, x1: 600, z1: 800 },
-                to: cave(None, near),
+                to: cave(ToPlane::Line, near),
             },
         ];
         assert_eq!(found.unwrap(), expected);
@@ -256,7 +264,7 @@ mod tests {
             ("", "each portal needs a name, an area and a place"),
             ("to = [\"5m\"]", "must be two or three lengths"),
             ("to = [\"500m\", \"6m\"]", "must lead to a place of the scene"),
-            ("to = [\"5m\", \"6m\"]\nplane = \"first\"", "must be a number, or \"same\""),
+            ("to = [\"5m\", \"6m\"]\nplane = \"first\"", "must be a number, \"line\" or \"same\""),
             (
                 "to = [\"5m\", \"6m\"]\nscene = \"moon\"",
                 "must name one of the scenes [\"keep\", \"cave\"]",

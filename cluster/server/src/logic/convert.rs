@@ -5,7 +5,7 @@ use purview::scene::messages::{
     Command, EntityAction, Motion, Order, Recipients, SetProperty, Spawn,
 };
 use purview::scene::movement::{Flags, GrantId, Move, Vector};
-use purview::scene::portals::{Journey, Target};
+use purview::scene::portals::{Journey, Target, ToPlane};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::views::{NamedBond, Relation};
@@ -110,7 +110,7 @@ fn entity_command(worker: &Worker, id: EntityId, wanted: Wanted) -> Result<Comma
         Wanted::Place(place) => order(Order::Move(pos(place.position)?)),
         Wanted::Teleport(teleport) => order(Order::Travel(Journey {
             scene: (!teleport.scene.is_empty()).then_some(teleport.scene),
-            plane: Some(Plane(teleport.plane)),
+            plane: ToPlane::Of(Plane(teleport.plane)),
             at: Target::Exact(pos(teleport.position)?),
         })),
         Wanted::Walk(walk) => {
@@ -200,7 +200,7 @@ fn relation(set: proto::SetRelation) -> Result<Command, NotLegal> {
 
 fn open_plane(scene: &Scene, open: proto::OpenPlane) -> Result<WorkerWish, NotLegal> {
     let (plane, subjects) = (Plane(open.plane), open.subjects);
-    if (0..scene.spec.lines).contains(&plane.0) || plane == Plane::LIMBO {
+    if scene.is_line(plane) || plane == Plane::LIMBO {
         return Err((Reason::Plane, "the plane is one of the scene's lines"));
     }
     if subjects.len() > MOST_SUBJECTS || subjects.iter().any(|s| s.len() > LONGEST_SUBJECT) {
@@ -332,7 +332,8 @@ mod tests {
             let (x, y, z) = (place.x, place.y, place.z);
             let position = Some(Position { x, y, z });
             let told = proto::Teleport { plane: 3, position, scene: scene.into() };
-            let to = Journey { scene: named, plane: Some(Plane(3)), at: Target::Exact(place) };
+            let to =
+                Journey { scene: named, plane: ToPlane::Of(Plane(3)), at: Target::Exact(place) };
             let travel = Command::Order(EntityId(9), Order::Travel(to));
             assert_eq!(wish(9, Wanted::Teleport(told)), WorkerWish::Command(travel));
         }

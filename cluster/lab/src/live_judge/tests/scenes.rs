@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use purview::scene::portals::{Journey, Target};
+use purview::scene::portals::{Journey, Target, ToPlane};
 use purview::scene::{Plane, Pos};
 
 use super::*;
@@ -44,7 +44,7 @@ impl Travels {
     fn spawn_of(&self, scene: usize) -> Journey {
         let scene = &self.scenes[scene % self.scenes.len()];
         let at = Target::Ground(Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm));
-        Journey { scene: Some(scene.spec.name.clone()), plane: Some(Plane(0)), at }
+        Journey { scene: Some(scene.spec.name.clone()), plane: ToPlane::Of(Plane(0)), at }
     }
 }
 

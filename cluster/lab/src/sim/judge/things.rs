@@ -300,9 +300,8 @@ mod tests {
         let mut limited = Limited::begins(seconds(1), RegionId(0), Epoch(1));
         limited.set(seconds(10), Some(500));
         limited.set(seconds(20), Some(700));
-        let may = |limited: &Limited, limit| {
-            limited.may_come_back_with(limit, RegionId(0), seconds(15))
-        };
+        let may =
+            |limited: &Limited, limit| limited.may_come_back_with(limit, RegionId(0), seconds(15));
         assert_eq!([Some(500), Some(700), None].map(|of| may(&limited, of)), [true, true, false]);
         assert!(limited.may_come_back_with(None, RegionId(1), seconds(15)), "it was on its way");
         limited.moves(seconds(16), RegionId(1), Epoch(2));
