@@ -184,7 +184,8 @@ pub fn run_restore(args: &RestoreArgs) -> anyhow::Result<u8> {
     let contents = runtime()?.block_on(async {
         let opened = kind.open(&config).await?;
         if opened.kind == Kind::Postgres && !args.skip_etcd {
-            let etcd = stores::etcd(&config, opened.tls.as_ref(), Some(&*opened.store)).await?;
+            let begins = stores::Begins { checkpoints: Some(&*opened.store) };
+            let etcd = stores::etcd(&config, opened.tls.as_ref(), Some(begins)).await?;
             let present = members(&etcd).await?;
             if !present.is_empty() {
                 bail!("the cluster is running: stop these processes first: {}", present.join(", "));

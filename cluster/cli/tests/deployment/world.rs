@@ -1,5 +1,6 @@
 //! The project of the compose file on an engine of the test's own, and what tests do to it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -120,13 +121,14 @@ impl World {
         });
     }
 
-    /// The number of regions, and the highest of their epochs: each change of a region's owner takes the next one of the
-    /// cluster.
-    pub fn epochs(&self) -> (u64, u64) {
-        let told = self.exec("node-1", &["purview", "ctl", "status", "--json"]).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        let epochs = told["regions"].as_array().unwrap().iter().map(|r| r["epoch"].as_u64());
-        epochs.fold((0, 0), |(count, most), epoch| (count + 1, most.max(epoch.unwrap())))
+    /// The epoch of each region's present owner, as some process says.
+    pub fn owners(&self) -> BTreeMap<u64, u64> {
+        let status = ["purview", "ctl", "status", "--json"];
+        let told = self.exec("node-1", &status).or_else(|_| self.exec("gateway-1", &status));
+        let told: serde_json::Value =
+            serde_json::from_str(&told.unwrap_or_default()).unwrap_or_default();
+        let regions = told["regions"].as_array().into_iter().flatten();
+        regions.filter_map(|r| Some((r["region"].as_u64()?, r["epoch"].as_u64()?))).collect()
     }
 
     /// Where the engine keeps a volume of the project.

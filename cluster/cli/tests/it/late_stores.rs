@@ -18,7 +18,7 @@ const LATE: Duration = Duration::from_secs(5);
 
 /// Waits until a process has said that a store does not answer, and which.
 fn says_for_what_it_waits(member: &Member, store: &str) {
-    let waits = |line: &str| line.contains("a store does not answer yet") && line.contains(store);
+    let waits = |line: &str| line.contains("is not there yet") && line.contains(store);
     try_for(&format!("{} says that {store} is missing", member.name), || {
         let said = member.said();
         if said.lines().any(waits) { Ok(()) } else { Err(said) }

@@ -13,7 +13,7 @@ use super::layouts;
 use super::previous_run::PreviousRun;
 use super::values::number;
 use crate::storage::leases::names::GATEWAY_NUMBERS;
-use crate::storage::{Checkpoints, ClusterId, Leases, Put, Value};
+use crate::storage::{Checkpoints, ClusterId, LeaseError, Leases, Put, Value};
 
 /// The value that counts the nodes that ever were.
 pub(crate) const PROCESSES: &str = "processes";
@@ -101,6 +101,15 @@ pub(crate) async fn agree(
     Ok(Agreed { number, clock, populates })
 }
 
+/// Whether a node has begun the cluster: only nodes know where an empty store continues.
+///
+/// # Errors
+/// [`LeaseError::NotBegun`], or the store's answer.
+pub(crate) async fn has_begun(store: &dyn Leases) -> Result<(), LeaseError> {
+    // The last one that `count_on` creates.
+    store.get(CLOCK).await?.map(drop).ok_or(LeaseError::NotBegun)
+}
+
 /// An empty store continues where checkpoints end.
 async fn count_on(
     store: &dyn Leases,
@@ -181,6 +190,29 @@ mod tests {
         assert_eq!(identity(&store, known, fresh(2)).await.unwrap().0, before);
         let after = identity(&Embedded::new(Epoch(0)), known, fresh(3)).await.unwrap().0;
         assert_eq!(after, before);
+    }
+
+    /// A restored cluster stood still for as long as it had run: a gateway had begun its clock anew.
+    #[tokio::test]
+    async fn a_gateway_does_not_begin_a_cluster_and_a_node_begins_it_where_checkpoints_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Redb::open(folder.path()).unwrap();
+        let store = Embedded::new(Epoch(0));
+        let found = has_begun(&store).await;
+        assert!(matches!(found, Err(LeaseError::NotBegun)), "{found:?}");
+        assert!(store.get(CLOCK).await.unwrap().is_none());
+        let entry = |regions| StartupEntry {
+            scenes: Vec::new(),
+            tick_ms: 100,
+            now: Duration::from_secs(1_000),
+            regions,
+            populates: false,
+        };
+        let known = Some(&checkpoints as &dyn Checkpoints);
+        let node = agree(&store, known, entry(true)).await.unwrap();
+        has_begun(&store).await.unwrap();
+        let gateway = agree(&store, known, entry(false)).await.unwrap();
+        assert_eq!((node.number, gateway.number), (1, GATEWAY_NUMBERS + 1));
     }
 
     #[tokio::test]

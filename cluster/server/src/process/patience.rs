@@ -1,8 +1,8 @@
 //! Waits for PostgreSQL and etcd at the start of a process: all parts of a cluster may start in any order.
 //!
 //! While a process waits, its console answers health checks alone: it is alive, and not ready with the reason. systemd
-//! and the log are told the reason, too. Only a store that does not answer is waited for: a refusal, such as a wrong
-//! password, ends the start at once.
+//! and the log are told the reason, too. Only a store that does not answer is waited for, and by gateways the first node of
+//! a cluster: a refusal, such as a wrong password, ends the start at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(super) async fn patiently<T>(
             ended => break ended,
         };
         let why = format!("waiting: {error}");
-        purview::log_limited!(warn, %error, "a store does not answer yet; will retry");
+        purview::log_limited!(warn, %error, "a store or the first node is not there yet; will retry");
         supervisor::waits(&why, ATTEMPT);
         waiting.get_or_insert_with(|| WaitingConsole::start(config)).tell(why);
         tokio::time::sleep(pause).await;
@@ -54,7 +54,7 @@ pub(super) async fn patiently<T>(
 fn passes(error: &ProcessError) -> bool {
     matches!(
         error,
-        ProcessError::Store(LeaseError::Unreachable { .. })
+        ProcessError::Store(LeaseError::Unreachable { .. } | LeaseError::NotBegun)
             | ProcessError::Checkpoints(CheckpointError::Unreachable { .. })
             | ProcessError::Node(
                 NodeError::Store(LeaseError::Unreachable { .. })

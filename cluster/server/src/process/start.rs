@@ -12,12 +12,12 @@ use super::inside::Inside;
 use super::patience::patiently;
 use super::plain_text;
 use super::runtime::TaskRuntime;
-use super::stores::{certificates, etcd, postgres};
+use super::stores::{Begins, certificates, etcd, postgres};
 use crate::config::Config;
 use crate::gateway::token::{random_cluster, random_secret};
 use crate::gateway::{ClusterTokens, TestListener, Tokens};
 use crate::node::Roles;
-use crate::node::startup::identity;
+use crate::node::startup::{has_begun, identity};
 use crate::storage::{Checkpoints, Leases};
 use crate::tls::Tls;
 
@@ -90,9 +90,13 @@ impl ClusterProcess {
 
 async fn open(config: &Config, roles: Roles, tls: Option<&Tls>) -> Result<Stores, ProcessError> {
     let checkpoints = postgres(config, tls).await?;
-    // A gateway founds no cluster, and its user may not read checkpoints.
-    let past = checkpoints.as_deref().filter(|_| roles.regions);
-    Ok((Arc::new(etcd(config, tls, past).await?), checkpoints))
+    // A gateway begins no cluster: its user may not read checkpoints.
+    let begins = roles.regions.then_some(Begins { checkpoints: checkpoints.as_deref() });
+    let store = etcd(config, tls, begins).await?;
+    if !roles.regions {
+        has_begun(&store).await?;
+    }
+    Ok((Arc::new(store), checkpoints))
 }
 
 pub(super) async fn in_cluster(

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use purview::scene::Epoch;
+
 use super::error::ProcessError;
 use crate::config::Config;
 use crate::storage::Checkpoints;
@@ -9,23 +11,32 @@ use crate::storage::checkpoints::postgres::Postgres;
 use crate::storage::leases::etcd::{Etcd, EtcdOptions};
 use crate::tls::{Tls, TlsError};
 
-/// The etcd that a configuration names.
+/// What a process knows that may begin a cluster, in an etcd that does not know it.
+#[derive(Clone, Copy)]
+pub struct Begins<'a> {
+    /// What keeps checkpoints, where the cluster goes on.
+    pub checkpoints: Option<&'a dyn Checkpoints>,
+}
+
+/// The etcd that a configuration names. Without `begins` the process begins no cluster there.
 ///
 /// # Errors
-/// It does not answer, or refuses the login.
+/// It does not answer, refuses the login, or no process has begun the cluster.
 pub async fn etcd(
     config: &Config,
     tls: Option<&Tls>,
-    checkpoints: Option<&dyn Checkpoints>,
+    begins: Option<Begins<'_>>,
 ) -> Result<Etcd, ProcessError> {
     let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
     let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
     options.tls = tls.cloned();
     options.user = config.cluster.etcd_login()?;
-    if let Some(checkpoints) = checkpoints {
+    options.epochs_above = match begins {
         // An etcd that lost everything must grant higher epochs than checkpoints have.
-        options.epochs_above = checkpoints.highest_epoch().await?;
-    }
+        Some(Begins { checkpoints: Some(checkpoints) }) => Some(checkpoints.highest_epoch().await?),
+        Some(Begins { checkpoints: None }) => Some(Epoch(0)),
+        None => None,
+    };
     Ok(Etcd::connect(options).await?)
 }
 

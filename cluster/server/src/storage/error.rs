@@ -25,6 +25,9 @@ pub enum LeaseError {
         /// The store's own message.
         cause: String,
     },
+    /// A gateway has come before the first node. It does not begin a cluster: it does not know where checkpoints end.
+    #[error("no node has begun the cluster in this store yet")]
+    NotBegun,
     /// Another living process has the name of the one that wants to join. Nothing changed.
     #[error(
         "a process named {name:?} is a member already, at {address}: give each process a name of its own \

@@ -141,7 +141,7 @@ fn a_backup_is_restored_onto_empty_stores() {
         println!("== whole {:.1} s after everything was lost", whole.as_secs_f64());
         // Who joins and leaves at once was where its record is, and has what it had.
         let (is_clean, report) = world.bots(BOTS, 0, &[], |_| ());
-        assert!(is_clean, "{report}");
+        assert!(is_clean, "{report}\n{}", world.logs());
         pause(5);
         let after = backups.make("after");
         assert_eq!(after.places(), places);

@@ -119,7 +119,10 @@ async fn clusters_do_not_see_each_other(url: &str) {
 }
 
 async fn epochs_continue_above_those_of_checkpoints_when_etcd_is_new(url: &str) {
-    let know = |epoch| EtcdOptions { epochs_above: Epoch(epoch), ..options(url, "new") };
+    let know = |epoch| EtcdOptions { epochs_above: epoch, ..options(url, "new") };
+    let gateway = Etcd::connect(know(None)).await.map(drop);
+    assert_eq!(gateway, Err(LeaseError::NotBegun), "it begins no cluster");
+    let know = |epoch| know(Some(Epoch(epoch)));
     let first = Etcd::connect(know(5_000)).await.unwrap();
     // A later process uses the existing value.
     let second = Etcd::connect(know(0)).await.unwrap();

@@ -50,15 +50,16 @@ pub struct EtcdOptions {
     /// The certificates: the authority to trust and the own one.
     pub tls: Option<Tls>,
     /// The highest epoch that checkpoints know. It counts when the cluster's first node comes to an
-    /// etcd that does not know the cluster, for example because its data were lost.
-    pub epochs_above: Epoch,
+    /// etcd that does not know the cluster, for example because its data were lost. `None`: this process begins no
+    /// cluster.
+    pub epochs_above: Option<Epoch>,
 }
 
 impl EtcdOptions {
     /// Options without TLS and user, for a new cluster.
     pub fn new(endpoints: Vec<String>, cluster: impl Into<String>) -> EtcdOptions {
         let cluster = cluster.into();
-        EtcdOptions { endpoints, cluster, user: None, tls: None, epochs_above: Epoch(0) }
+        EtcdOptions { endpoints, cluster, user: None, tls: None, epochs_above: Some(Epoch(0)) }
     }
 }
 
@@ -146,12 +147,13 @@ impl Shared {
     }
 
     /// The number that epochs are counted from; the first node decides.
-    async fn found(&self, epochs_above: Epoch) -> Result<u64> {
+    async fn found(&self, epochs_above: Option<Epoch>) -> Result<u64> {
         // Read first: a gateway's user may not write it.
         let known = self.list(EPOCHS_ABOVE).await?;
         if let Some(entry) = known.entries.iter().find(|entry| entry.key == EPOCHS_ABOVE) {
             return self.epochs_above(entry);
         }
+        let epochs_above = epochs_above.ok_or(LeaseError::NotBegun)?;
         let write = Write::Put { data: epochs_above.to_string().into(), lease: 0 };
         let (key, guard) = (EPOCHS_ABOVE.to_owned(), Guard::Absent);
         let swap = Swap { asked: "found the cluster", key, guard, write };
