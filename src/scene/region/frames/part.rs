@@ -145,6 +145,12 @@ impl FramePart {
         let moved = entities.have_moved();
         for i in 0..viewer.registers.peers().len() {
             if moved && !find_again(entities, viewer, i) {
+                // One whose place another player has taken leaves now: later the list would be too long meanwhile.
+                let p = &mut viewer.registers.peers_mut()[i];
+                if p.shown() && !p.linked() {
+                    p.set_shown(false);
+                    self.batch.leaves.push(viewer.registers.yes_ids()[i].id);
+                }
                 continue;
             }
             let p = &viewer.registers.peers()[i];
