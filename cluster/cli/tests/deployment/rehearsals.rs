@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use super::world::{Clients, PROCESSES, World, container, pause, with_world};
 
-/// Trials one after the other. One that finds something ends none of the others.
+/// Trials, one after the other. A finding of one does not end the others.
 struct Trials<'a> {
     world: &'a World,
     wrong: Vec<String>,

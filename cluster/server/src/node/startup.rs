@@ -194,7 +194,7 @@ mod tests {
 
     /// A restored cluster stood still for as long as it had run: a gateway had begun its clock anew.
     #[tokio::test]
-    async fn a_gateway_does_not_begin_a_cluster_and_a_node_begins_it_where_checkpoints_end() {
+    async fn a_gateway_waits_until_a_node_has_begun_the_cluster() {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Redb::open(folder.path()).unwrap();
         let store = Embedded::new(Epoch(0));
