@@ -55,10 +55,10 @@ pub fn built(name: &str) -> PathBuf {
     path
 }
 
-/// A stripped copy of a program in a folder.
-pub fn stripped(name: &str, folder: &Path) -> PathBuf {
+/// A stripped copy of a program in a folder, under this name.
+pub fn stripped(program: &Path, folder: &Path, name: &str) -> PathBuf {
     let copy = folder.join(name);
-    run(Command::new("strip").arg("-o").arg(&copy).arg(built(name))).unwrap();
+    run(Command::new("strip").arg("-o").arg(&copy).arg(program)).unwrap();
     copy
 }
 
@@ -77,10 +77,8 @@ impl Engine {
         for (name, file) in OTHERS {
             self.build(name, &images.join(format!("{file}.Dockerfile")), &context);
         }
-        for (name, image) in [("purview", "purview"), ("purview-lab", "purview-lab")] {
-            let folder = tempfile::tempdir().unwrap();
-            stripped(name, folder.path());
-            self.build(image, &root().join("deploy/Dockerfile"), folder.path());
+        for name in ["purview", "purview-lab"] {
+            self.make_image(&built(name), name, name);
         }
         self.build(
             "purview-hunt-worker",
@@ -88,6 +86,13 @@ impl Engine {
             &worker_context(),
         );
         Ok(())
+    }
+
+    /// Packs a program under this name into an image.
+    pub fn make_image(&self, program: &Path, name: &str, image: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        stripped(program, folder.path(), name);
+        self.build(image, &root().join("deploy/Dockerfile"), folder.path());
     }
 
     /// Imports a root file system, unless the engine has it from an earlier run.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::images::{debian, stripped};
+use super::images::{built, debian, stripped};
 use super::missing::{Missing, need_root, program, root, run};
 
 /// The most that `systemd-analyze security` may find, in tenths of its points: 0 is best, 100 worst.
@@ -66,7 +66,7 @@ fn write(path: &Path, text: &str, mode: u32) {
 fn machine(at: &Path) -> Result<(), Missing> {
     let tar = debian("systemd,systemd-sysv,dbus,procps")?;
     run(Command::new("tar").arg("-C").arg(at).arg("-xf").arg(tar)).map_err(Missing)?;
-    stripped("purview", &at.join("usr/local/bin"));
+    stripped(&built("purview"), &at.join("usr/local/bin"), "purview");
     let (units, etc) = (root().join("deploy/systemd"), at.join("etc"));
     for entry in std::fs::read_dir(units).unwrap().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

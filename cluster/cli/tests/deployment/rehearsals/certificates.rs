@@ -57,7 +57,7 @@ fn lets_in(world: &World, folder: &str) -> bool {
 fn certificates_and_their_authority_are_replaced_under_load() {
     with_world("rehearsals::certificates", |world| {
         world.up(&[]);
-        let mut trials = Trials::of(world);
+        let mut trials = Trials::of(world, 200);
         trials.run(("every certificate replaced", Clients::Stay), 240, |world| {
             give(world, 1, "both authorities", TRUST_BOTH);
             renew_stores(world);

@@ -32,8 +32,9 @@ fn ends(each_s: &[u64]) -> Vec<Vec<u64>> {
 #[test]
 #[ignore = "takes minutes: deploy/rehearse/slow-load-balancer"]
 fn gateways_end_behind_a_slow_load_balancer_and_no_client_is_refused() {
-    let file = "cluster/cli/tests/deployment/rehearsals/slow-load-balancer.yaml";
-    with_world_of("rehearsals::slow_load_balancer", &[file], |world| {
+    let files = ["five-hundred-bots", "slow-load-balancer"]
+        .map(|file| format!("cluster/cli/tests/deployment/rehearsals/{file}.yaml"));
+    with_world_of("rehearsals::slow_load_balancer", &files.each_ref().map(|f| &**f), |world| {
         world.up(&[]);
         world.wait_whole("gateway-1");
         let (_, report) = world.bots(SESSIONS, 150, &["--json"], |world| {
