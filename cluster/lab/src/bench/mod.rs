@@ -11,6 +11,7 @@ mod ledger;
 pub mod live;
 pub mod logic;
 mod npcs;
+pub mod prediction;
 pub mod recovery;
 pub(crate) mod regions;
 pub mod scene;

@@ -10,6 +10,8 @@ use purview::scene::{
     Tick, ViewLimits,
 };
 
+use super::cpu_us;
+
 pub(super) const LAND_CM: i32 = 51_200;
 
 /// The sessions of the players. The number of a session is that of its player.
@@ -60,6 +62,28 @@ pub(super) struct Regions<S> {
     pub(super) all: BTreeMap<RegionId, Region>,
     pub(super) under_way: VecDeque<(RegionId, Input)>,
     pub(super) fx: Vec<Effect>,
+    /// The CPU time of each region in steps so far, if it is measured.
+    pub(super) clock: Option<Clock>,
+}
+
+/// The CPU time of each region: a region is on until another one is.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// Microseconds.
+    pub(super) us: BTreeMap<RegionId, f64>,
+    on: Option<(RegionId, f64)>,
+}
+
+impl Clock {
+    fn turn(&mut self, to: Option<RegionId>) {
+        if self.on.map(|(region, _)| region) != to {
+            let now = cpu_us();
+            if let Some((region, since)) = self.on {
+                *self.us.entry(region).or_default() += now - since;
+            }
+            self.on = to.map(|region| (region, now));
+        }
+    }
 }
 
 impl<S: Sessions> Regions<S> {
@@ -68,7 +92,8 @@ impl<S: Sessions> Regions<S> {
         let all = scene.map.regions.iter().map(|r| region(r.id)).collect::<Option<_>>();
         let all = all.context("the scene has no regions")?;
         let (under_way, fx) = Default::default();
-        Ok(Regions { scene, sessions, tick: Tick(0), batches: 0, all, under_way, fx })
+        let (tick, batches, clock) = (Tick(0), 0, None);
+        Ok(Regions { scene, sessions, tick, batches, all, under_way, fx, clock })
     }
 
     pub(super) fn send(&mut self, to: RegionId, input: Input) {
@@ -84,6 +109,13 @@ impl<S: Sessions> Regions<S> {
             self.with(id, |region, tick, fx| region.tick(tick, fx));
         }
         self.deliver();
+        self.turn(None);
+    }
+
+    fn turn(&mut self, to: Option<RegionId>) {
+        if let Some(clock) = &mut self.clock {
+            clock.turn(to);
+        }
     }
 
     pub(super) fn with(
@@ -91,6 +123,7 @@ impl<S: Sessions> Regions<S> {
         id: RegionId,
         act: impl FnOnce(&mut Region, Tick, &mut Vec<Effect>),
     ) {
+        self.turn(Some(id));
         let Some(region) = self.all.get_mut(&id) else { return };
         act(region, self.tick, &mut self.fx);
         self.carry(id);

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use purview::scene::messages::{Input, Notice, Order};
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, Region, RegionId, SceneSpec, Seq, SessionId, Visibility,
+    EntityId, Kind, Plane, Pos, Region, RegionId, Scene, SceneSpec, Seq, SessionId, Visibility,
 };
 use serde::Serialize;
 
@@ -147,10 +148,10 @@ impl Sessions for Vec<RegionId> {
     }
 }
 
-struct Walk {
+pub(super) struct Walk {
     walkers: WaypointWalkers,
     places: Vec<Pos>,
-    regions: Regions<Vec<RegionId>>,
+    pub(super) regions: Regions<Vec<RegionId>>,
     seq: Seq,
 }
 
@@ -175,7 +176,11 @@ impl Walk {
             ..SceneSpec::default()
         };
         let walkers = WaypointWalkers::gathered(players, rules.sigma_m * 100.0, map_cm);
-        let (scene, places) = (scene(spec)?, walkers.places());
+        Walk::on(scene(spec)?, walkers)
+    }
+
+    pub(super) fn on(scene: Arc<Scene>, walkers: WaypointWalkers) -> anyhow::Result<Walk> {
+        let places = walkers.places();
         let at = |pos: &Pos| scene.map.at(Plane(0), *pos).map(|region| region.id);
         let live_in = places.iter().map(at).collect::<Option<Vec<_>>>();
         let live_in = live_in.context("a player is outside of the map")?;
@@ -189,7 +194,7 @@ impl Walk {
     }
 
     /// All players walk for a tick. Gives the CPU time of the regions, microseconds.
-    fn step(&mut self) -> f64 {
+    pub(super) fn step(&mut self) -> f64 {
         self.walkers.step();
         self.places = self.walkers.places();
         let from = cpu_us();

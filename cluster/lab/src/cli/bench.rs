@@ -3,11 +3,13 @@
 use clap::{Args, Subcommand};
 use purview_lab::bench::balance::{BenchBalanceArgs, bench_balance};
 use purview_lab::bench::cluster::market::{BenchMarketArgs, bench_market};
+use purview_lab::bench::cluster::relocation::{BenchRelocationArgs, bench_relocation};
 use purview_lab::bench::cluster::{BenchClusterArgs, bench_cluster};
 use purview_lab::bench::counting::{CountingWorkerArgs, counting_worker};
 use purview_lab::bench::interest::{BenchInterestArgs, bench_interest};
 use purview_lab::bench::live::{BenchLiveArgs, bench_live};
 use purview_lab::bench::logic::{BenchLogicArgs, bench_logic};
+use purview_lab::bench::prediction::{BenchPredictionArgs, bench_prediction};
 use purview_lab::bench::recovery::{BenchRecoveryArgs, bench_recovery};
 use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
 use purview_lab::bench::takeover::{BenchTakeoverArgs, bench_takeover};
@@ -46,8 +48,12 @@ pub enum BenchCommand {
     Recovery(BenchRecoveryArgs),
     /// Compare policies of balancing on paper: who runs which region, and where regions are cut.
     Balance(BenchBalanceArgs),
+    /// Measure how far the loads that balancing predicts for other regions are from what these cost.
+    Prediction(BenchPredictionArgs),
     /// Measure what balancing by load brings: groups wander across a map of four nodes, and back.
     Market(BenchMarketArgs),
+    /// Measure what it costs to move a region, and to shift the border of two.
+    Relocation(BenchRelocationArgs),
     /// A worker process of `purview-lab bench takeover`.
     #[command(hide = true)]
     CountingWorker(CountingWorkerArgs),
@@ -66,7 +72,9 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         BenchCommand::Takeover(args) => bench_takeover(args)?.show(json),
         BenchCommand::Recovery(args) => bench_recovery(args)?.show(json),
         BenchCommand::Balance(args) => bench_balance(args).show(json),
+        BenchCommand::Prediction(args) => bench_prediction(args)?.show(json),
         BenchCommand::Market(args) => bench_market(args)?.show(json),
+        BenchCommand::Relocation(args) => bench_relocation(args)?.show(json),
         BenchCommand::CountingWorker(args) => counting_worker(args).map(|()| 0),
     }
 }

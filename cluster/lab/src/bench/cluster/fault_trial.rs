@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use tokio::runtime::Runtime;
 
+use super::console::Console;
 use super::walkers::{WalkArea, Walkers};
 use super::{AtBorders, BenchClusterArgs, ClusterBench, Pauses, config, start};
 use crate::testbed::local_cluster::{LocalCluster, Member, Parts};
 use crate::testbed::network_namespace::{Cut, NetworkNamespace};
 use purview_server::admin::orders::{DrainOrder, MoveCommand};
-use purview_server::http;
-use purview_server::node::ClusterSurvey;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -31,7 +30,7 @@ struct FaultTrial<'a> {
     cluster: LocalCluster,
     walkers: Walkers,
     nodes: usize,
-    console: String,
+    console: Console<'a>,
     unacknowledged: usize,
     at_borders: AtBorders,
 }
@@ -88,19 +87,13 @@ fn partitions(
     Ok(())
 }
 
-fn console(member: &Member) -> anyhow::Result<String> {
-    let console =
-        member.ready().and_then(|ready| ready.console).context("the process has no console")?;
-    Ok(format!("http://{console}"))
-}
-
 impl<'a> FaultTrial<'a> {
     fn on(
         cluster: LocalCluster,
         args: &BenchClusterArgs,
         runtime: &'a Runtime,
     ) -> anyhow::Result<FaultTrial<'a>> {
-        let console = console(&cluster.gateways()[0])?;
+        let console = Console::of(&cluster.gateways()[0], runtime)?;
         let walkers =
             Walkers::start(runtime, (&cluster.url(0)?, cluster.tokens()), args.players, INSIDE)?;
         let (nodes, unacknowledged) = (cluster.nodes().len(), 0);
@@ -155,7 +148,7 @@ impl<'a> FaultTrial<'a> {
 
     /// Lets all players walk across a border between two nodes.
     fn borders(&mut self, seconds: u64) -> anyhow::Result<Pauses> {
-        let survey = self.survey()?;
+        let survey = self.console.survey()?;
         let nodes: Vec<&str> = survey.regions.iter().map(|r| r.node.as_str()).collect();
         if nodes.first() == nodes.get(1) {
             self.relocate()?;
@@ -182,31 +175,13 @@ impl<'a> FaultTrial<'a> {
     fn counted(&self) -> anyhow::Result<AtBorders> {
         let mut sum = AtBorders::default();
         for node in self.cluster.nodes().iter().filter(|node| node.ended().is_none()) {
-            let text = self.runtime.block_on(http::get(&console(node)?, "/metrics"))?;
-            sum.add(&String::from_utf8_lossy(&text.body));
+            sum.add(&Console::of(node, self.runtime)?.metrics()?);
         }
         Ok(sum)
     }
 
-    fn survey(&self) -> anyhow::Result<ClusterSurvey> {
-        let answer = self.runtime.block_on(http::get(&self.console, "/api/cluster"))?;
-        Ok(serde_json::from_slice(&answer.body)?)
-    }
-
     fn owner(&self) -> anyhow::Result<Option<String>> {
-        let survey = self.survey()?;
-        Ok(survey.regions.iter().find(|r| r.region == REGION).map(|r| r.node.clone()))
-    }
-
-    fn order(&self, path: &str, order: &impl serde::Serialize) -> anyhow::Result<()> {
-        let body = serde_json::to_vec(order)?.into();
-        let token = purview_server::admin::token_at(&self.console);
-        let post = http::post_as(&self.console, path, body, token.as_deref());
-        let answer = self.runtime.block_on(post)?;
-        match answer.status {
-            202 => Ok(()),
-            _ => bail!("{path}: {}", String::from_utf8_lossy(&answer.body)),
-        }
+        Ok(self.console.owners()?.remove(&REGION))
     }
 
     fn wait_for(
@@ -251,7 +226,7 @@ impl<'a> FaultTrial<'a> {
 
     fn relocate(&mut self) -> anyhow::Result<(Instant, Instant)> {
         let owner = self.owner()?.context("the region has no owner")?;
-        let survey = self.survey()?;
+        let survey = self.console.survey()?;
         let least = survey.nodes.iter().filter(|n| n.takes_regions && n.name != owner);
         let to = least.min_by_key(|n| n.owns).context("there is no other node")?.name.clone();
         self.relocate_to(to)
@@ -259,7 +234,8 @@ impl<'a> FaultTrial<'a> {
 
     fn relocate_to(&mut self, to: String) -> anyhow::Result<(Instant, Instant)> {
         let from = Instant::now();
-        self.order("/api/cluster/move", &MoveCommand { region: REGION, node: to.clone() })?;
+        self.console
+            .order("/api/cluster/move", &MoveCommand { region: REGION, node: to.clone() })?;
         self.wait_for("the move", |o| Ok(o.owner()?.as_ref() == Some(&to)))?;
         Ok((from, Instant::now() + TICK * 2))
     }
@@ -270,8 +246,10 @@ impl<'a> FaultTrial<'a> {
         sleep(Duration::from_secs(2));
         let node = self.node()?.name.clone();
         let from = Instant::now();
-        self.order("/api/cluster/drain", &DrainOrder { node: node.clone() })?;
-        self.wait_for("the drain", |o| Ok(o.survey()?.nodes.iter().all(|n| n.name != node)))?;
+        self.console.order("/api/cluster/drain", &DrainOrder { node: node.clone() })?;
+        self.wait_for("the drain", |o| {
+            Ok(o.console.survey()?.nodes.iter().all(|n| n.name != node))
+        })?;
         Ok((from, Instant::now() + TICK * 2))
     }
 

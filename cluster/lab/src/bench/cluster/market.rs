@@ -1,7 +1,6 @@
 //! `purview-lab bench market`: eight groups of players wander across a map of four nodes, first as the regions are shared
 //! out by number, then balanced by load, in one cluster of processes.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,11 +10,9 @@ use clap::Args;
 use purview::scene::Pos;
 use purview_server::admin::balance::PauseOrder;
 use purview_server::config::Config;
-use purview_server::http;
-use purview_server::node::ClusterSurvey;
 use serde::Serialize;
-use tokio::runtime::Runtime;
 
+use super::console::Console;
 use super::walkers::{Places, STEP, Walkers};
 use super::{Pauses, Shown, one_thread, start};
 use crate::rng::Rng;
@@ -145,39 +142,32 @@ impl fmt::Display for MarketBench {
 }
 
 struct Market<'a> {
-    runtime: &'a Runtime,
     cluster: LocalCluster,
     walkers: Walkers,
-    console: String,
+    console: Console<'a>,
 }
 
 pub fn bench_market(args: &BenchMarketArgs) -> anyhow::Result<MarketBench> {
     let runtime = one_thread()?;
     let cluster = start(Parts { nodes: NODES, gateways: 1 }, &config(args.capacity)?)?;
-    let console = cluster.gateways()[0].ready().and_then(|ready| ready.console);
-    let console = format!("http://{}", console.context("the gateway has no console")?);
-    pause_balancing(&runtime, &console, Duration::from_secs(3_600))?;
+    let console = Console::of(&cluster.gateways()[0], &runtime)?;
+    pause_balancing(&console, Duration::from_secs(3_600))?;
     let places: Places = Arc::new(|(i, _), step| place(i, STEP * step as u32));
     let url = cluster.url(0)?;
     let walkers = Walkers::start(&runtime, (&url, cluster.tokens()), args.players, places)?;
-    let market = Market { runtime: &runtime, cluster, walkers, console };
+    let market = Market { cluster, walkers, console };
     market.walkers.restart();
     let begin = Instant::now();
     let counts = market.phase("by number", begin + PHASE)?;
-    pause_balancing(&runtime, &market.console, Duration::ZERO)?;
+    pause_balancing(&market.console, Duration::ZERO)?;
     let balanced = market.phase("by load", begin + PHASE * 2)?;
     let (disconnected, first_fault) = market.walkers.faults();
     let players = market.walkers.count();
     Ok(MarketBench { players, counts, balanced, disconnected, first_fault })
 }
 
-fn pause_balancing(runtime: &Runtime, console: &str, time: Duration) -> anyhow::Result<()> {
-    let body = serde_json::to_vec(&PauseOrder { for_ms: time.as_millis() as u64 })?.into();
-    let token = purview_server::admin::token_at(console);
-    let post = http::post_as(console, "/api/balance/pause", body, token.as_deref());
-    let answer = runtime.block_on(post)?;
-    ensure!(answer.status == 202, "pause: {}", String::from_utf8_lossy(&answer.body));
-    Ok(())
+fn pause_balancing(console: &Console<'_>, time: Duration) -> anyhow::Result<()> {
+    console.order("/api/balance/pause", &PauseOrder { for_ms: time.as_millis() as u64 })
 }
 
 /// A region that has another node.
@@ -190,25 +180,19 @@ struct Moved {
 }
 
 impl Market<'_> {
-    fn owners(&self) -> anyhow::Result<BTreeMap<u32, String>> {
-        let answer = self.runtime.block_on(http::get(&self.console, "/api/cluster"))?;
-        let survey: ClusterSurvey = serde_json::from_slice(&answer.body)?;
-        Ok(survey.regions.into_iter().map(|r| (r.region, r.node)).collect())
-    }
-
     fn cpu_s(&self) -> Vec<f64> {
         self.cluster.nodes().iter().map(|node| threads_cpu_s(node.pid())).collect()
     }
 
     /// Measures until then, from when the players begin to walk.
     fn phase(&self, name: &str, end: Instant) -> anyhow::Result<Phase> {
-        let mut owners = self.owners()?;
+        let mut owners = self.console.owners()?;
         let (mut moves, mut windows) = (Vec::new(), Vec::new());
         let mut window: Option<(Instant, Vec<f64>)> = None;
         let walk = end.checked_sub(PHASE - STAND).context("the clock is too young")?;
         while Instant::now() < end {
             std::thread::sleep(Duration::from_secs(1));
-            let (at, now) = (Instant::now(), self.owners()?);
+            let (at, now) = (Instant::now(), self.console.owners()?);
             for (region, to) in &now {
                 let from = owners.get(region);
                 if from != Some(to) {

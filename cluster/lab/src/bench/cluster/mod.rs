@@ -1,8 +1,10 @@
 //! `purview-lab bench cluster`: what players notice when regions migrate and when nodes shut down, crash, fall silent or
 //! are cut off, and the cost of more nodes. It runs a real cluster of processes.
 
+mod console;
 mod fault_trial;
 pub mod market;
+pub mod relocation;
 mod walkers;
 
 use std::fmt;
@@ -16,6 +18,7 @@ use super::{Shown, one_thread, percentile};
 use crate::testbed::local_cluster::{LocalCluster, Parts};
 use crate::testbed::program;
 use crate::usage::children_cpu_s;
+use console::values_of;
 use purview_server::config::Config;
 use walkers::{WalkArea, Walkers};
 
@@ -91,16 +94,10 @@ struct AtBorders {
 
 impl AtBorders {
     fn add(&mut self, metrics: &str) {
-        let values = |name: &str| {
-            let lines = metrics.lines().filter(|line| !line.starts_with('#'));
-            let ours = lines.filter(|line| line.split(['{', ' ']).next() == Some(name));
-            let values = ours.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-            values.map(|value| value as u64).collect::<Vec<_>>()
-        };
-        let sum = |name: &str| values(name).into_iter().sum::<u64>();
+        let sum = |name: &str| values_of(metrics, name).into_iter().sum::<u64>();
         self.border_ticks += sum("purview_border_ticks_total");
         self.stale += sum("purview_border_ticks_stale_total");
-        let stalest = values("purview_ghosts_stalest_ticks").into_iter().max();
+        let stalest = values_of(metrics, "purview_ghosts_stalest_ticks").into_iter().max();
         self.stalest_ticks = self.stalest_ticks.max(stalest.unwrap_or(0));
         self.handed_over += sum("purview_arrivals_total");
         self.late += sum("purview_arrivals_late_total");

@@ -35,7 +35,7 @@ impl From<WalkArea> for Places {
 
 impl WalkArea {
     /// The position of player `i` of `n` after so many steps: in rows, to and fro at 5 m/s.
-    fn at(&self, (i, n): (usize, usize), step: usize) -> Pos {
+    pub fn at(&self, (i, n): (usize, usize), step: usize) -> Pos {
         let rows = (n as f64).sqrt().ceil().max(1.0) as i32;
         let (row, place) = (i as i32 / rows, i as i32 % rows);
         let (width, depth) = (self.x.1.max(1), self.z.1.max(1));
@@ -134,8 +134,8 @@ impl Walkers {
         self.0.logs.len()
     }
 
-    pub fn go(&self, area: WalkArea) {
-        *self.0.places.lock().unwrap_or_else(PoisonError::into_inner) = area.into();
+    pub fn go(&self, places: impl Into<Places>) {
+        *self.0.places.lock().unwrap_or_else(PoisonError::into_inner) = places.into();
     }
 
     /// Lets all walk from their first step on again.
@@ -216,12 +216,17 @@ fn longest(frames: &[Instant], from: Instant, to: Instant) -> Duration {
 async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> String {
     let (mut sender, mut receiver) = client.split();
     let mut clock = tokio::time::interval(STEP);
-    let mut was = None;
+    let (mut was, mut ticks) = (None, 0_u64);
     loop {
         tokio::select! {
             _ = clock.tick() => {
                 let pos = shared.place(i);
+                ticks += 1;
                 if was == Some(pos) {
+                    // A client that says nothing is taken to be dead.
+                    if ticks % 100 == 0 && let Err(e) = sender.ping(ticks).await {
+                        return e.to_string();
+                    }
                     continue;
                 }
                 let side = |pos: Pos| pos.x < shared.border_cm;
@@ -247,7 +252,7 @@ async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> Stri
                     }
                     log.acked = view.ack();
                 }
-                Ok(Event::Unconfirmed(_)) => {}
+                Ok(Event::Unconfirmed(_) | Event::Pong(_)) => {}
                 Ok(other) => return format!("unexpected event {other:?}"),
                 Err(e) => return e.to_string(),
             },

@@ -47,6 +47,8 @@ pub use memory::Memory;
 pub use record::{Action, Candidate, Decision, Record, Rejection, Rule, Subject};
 pub use settings::Settings;
 
+use cost::Window;
+use purview::scene::layout::Plot;
 use round::Round;
 use state::State;
 
@@ -74,6 +76,15 @@ pub fn decide(input: &Input, settings: &Settings, memory: &mut Memory) -> Decisi
     let mut decision = round.decision;
     decision.nodes_wanted = memory.wanted(nodes_wanted(&state), settings, input.now_s);
     decision
+}
+
+/// The predicted load of each of these plots of a scene, microseconds per tick, if regions had this ground: by the lands
+/// that present regions report.
+pub fn predict_us(input: &Input, settings: &Settings, scene: &str, plots: &[Plot]) -> Vec<f64> {
+    let state = State::new(input, settings);
+    let scene = state.scenes.iter().find(|state| state.input.name == scene);
+    let cost = |scene, plot| Window::new(plot, scene, &state.regions, settings.ghost).cost(plot);
+    plots.iter().map(|plot| scene.map_or(0.0, |scene| cost(scene, plot))).collect()
 }
 
 /// Some of a list, others the next time.
