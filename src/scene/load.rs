@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::RegionId;
 
+/// What a ghost costs, against its original: the best single number for crowds that borders cut in two or four, as
+/// `purview-lab bench prediction` measures them. Borders negotiate what a region settles by itself.
+pub const GHOST: f32 = 1.2;
+
 /// The load of a region.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RegionReport {

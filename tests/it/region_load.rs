@@ -59,7 +59,7 @@ fn the_cost_of_a_tick_is_shared_out_among_lands_and_ghosts() {
             // Of what the tick costs ghosts have a share.
             match ghosts.is_empty() {
                 true => assert!((weight - TICK.0).abs() < 1.0, "{weight}"),
-                false => assert!(weight < TICK.0 && weight > 0.2 * TICK.0, "{weight}"),
+                false => assert!(weight < TICK.0 && weight > 0.1 * TICK.0, "{weight}"),
             }
             for land in told {
                 assert!(land.weight_us > 0.0, "{land:?}");

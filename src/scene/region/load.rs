@@ -1,7 +1,7 @@
 //! What a region has to do, by its lands and towards its neighbours. Nothing is changed here.
 //!
 //! The cost of a tick is measured as a whole. It is shared out among entities by what each is known to cost against
-//! the others: a player costs more with each in its view list, a ghost 70 % of its original.
+//! the others: a player costs more with each in its view list, a ghost [`GHOST`] times its original.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Region;
 use super::entities::{Body, Role};
 use crate::scene::layout::MAX_NEIGHBOURS;
-use crate::scene::load::{LandReport, NeighbourReport, RegionReport};
+use crate::scene::load::{GHOST, LandReport, NeighbourReport, RegionReport};
 use crate::scene::{Kind, Pos, RegionId};
 
 /// What an entry of a view list costs, against a player without any.
@@ -18,9 +18,6 @@ const ENTRY: f32 = 0.022;
 
 /// What an entity costs that no client steers, against a player without anyone in view.
 const OTHER: f32 = 0.25;
-
-/// What a ghost costs, against its original.
-const GHOST: f32 = 0.7;
 
 impl Region {
     /// Its load, of which the actor has measured the CPU time per tick: mean and 99th percentile, microseconds.

@@ -171,6 +171,7 @@ fn in_json(options: &Options, outcome: &Outcome, again: &str) -> serde_json::Val
         "seed": options.seed,
         "hash": format!("{:016x}", outcome.hash),
         "steps": outcome.steps,
+        "regions": outcome.regions,
         "virtual_s": outcome.virtual_time.as_secs_f64(),
         "core_s": outcome.core_time.as_secs_f64(),
         "frames": outcome.frames,

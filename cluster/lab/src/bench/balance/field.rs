@@ -1,9 +1,10 @@
 //! The load of a map on paper: players per patch, what they cost, and what regions would report of it.
 //!
 //! The model is fitted to the figures of the page of benchmarks: a player costs
-//! more with those in range, up to sixty, and a ghost costs 70 % of a player.
+//! more with those in range, up to sixty, and a ghost costs [`GHOST`] times a player.
 
 use purview::scene::layout::Plot;
+use purview::scene::load::GHOST;
 use purview_server::node::balance::{LandReport, NeighbourReport, RegionReport};
 
 /// Patches along the side of a land, of 32 m each.
@@ -11,9 +12,6 @@ pub(super) const LAND: i32 = 4;
 
 /// Patches that the mirrored band covers.
 const REACH: i32 = 3;
-
-/// What a ghost costs of what its original costs.
-const GHOST: f64 = 0.7;
 
 /// A player with nobody in range, microseconds per tick.
 const PLAYER_US: f64 = 8.6;
@@ -97,7 +95,7 @@ impl Field {
     /// What a region costs, microseconds per tick.
     pub(super) fn cost(&self, plot: &Plot) -> f64 {
         let own = self.weight(patches(plot, 0));
-        own + GHOST * (self.weight(patches(plot, REACH)) - own)
+        own + f64::from(GHOST) * (self.weight(patches(plot, REACH)) - own)
     }
 
     pub(super) fn players_of(&self, plot: &Plot) -> f64 {

@@ -10,6 +10,7 @@
 //!  move    a hot node gives a region to another node
 //!  shift   else a region of it gives rows of lands to a neighbour elsewhere
 //!  split   else a heavy region is cut where both parts with their ghosts cost least
+//!  gather  a border that cuts a crowd is shifted past it
 //!  merge   light regions of one node become one
 //! ```
 //!
@@ -24,6 +25,7 @@
 //! does not carry out is decided again, after the cool-down.
 
 mod cost;
+mod gathers;
 mod ground;
 mod input;
 mod memory;
@@ -66,6 +68,7 @@ pub fn decide(input: &Input, settings: &Settings, memory: &mut Memory) -> Decisi
         moves::place(&mut round);
         relieve_nodes(&mut round);
         relieve_regions(&mut round);
+        gathers::gather(&mut round);
         merges::merge(&mut round);
         if round.decision.records.is_empty() {
             let most = state.nodes.iter().map(|node| node.share).fold(0.0, f64::max);

@@ -79,6 +79,8 @@ pub enum Rule {
     Shift,
     /// A heavy region is cut in two.
     Split,
+    /// A border cuts a crowd: a region gives lands to another one, and both have less to do.
+    Gather,
     /// Light regions become one.
     Merge,
     /// No node is hot and no region heavy.
@@ -223,8 +225,12 @@ impl Ranking {
 
     /// The best candidate, or why there is none.
     pub(super) fn best(&self) -> Result<Candidate, Rejection> {
-        let first = self.0.first().ok_or(Rejection::None)?;
+        let first = self.first().ok_or(Rejection::None)?;
         first.refusal.map_or(Ok(*first), Err)
+    }
+
+    pub(super) fn first(&self) -> Option<&Candidate> {
+        self.0.first()
     }
 
     pub(super) fn record(

@@ -1,5 +1,7 @@
 //! The parameters of the balancer. Shares are of a node's capacity, or of a tick where a single region is meant.
 
+use purview::scene::load::GHOST;
+
 /// The parameters of the balancer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
@@ -23,6 +25,8 @@ pub struct Settings {
     pub pair_us: f64,
     /// The charge for CPU time that all nodes spend more, for each unit of it.
     pub waste: f64,
+    /// Least load that a border past a crowd saves, as a share of the mean.
+    pub gather: f64,
     /// A region of more than this share of a tick is heavy.
     pub heavy: f64,
     /// A region of a hot node may be cut if it has more than this share of the mean.
@@ -64,10 +68,11 @@ impl Default for Settings {
             hot_s: 10,
             safety: 0.85,
             min_gain: 0.06,
-            ghost: 0.7,
+            ghost: f64::from(GHOST),
             player_us: 0.8,
             pair_us: 0.25,
             waste: 0.35,
+            gather: 0.15,
             heavy: 0.3,
             heavy_by_mean: 0.35,
             emergency: 0.8,

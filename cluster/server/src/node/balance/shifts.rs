@@ -6,7 +6,7 @@ use super::record::{Action, Candidate, Ranking, Rejection, Rule, Subject};
 use super::round::Round;
 
 /// Rows of lands that a region gives at most.
-const ROWS: i32 = 2;
+pub(super) const ROWS: i32 = 2;
 
 /// Shifts a border of a region of a hot node. Returns whether it does.
 pub(super) fn relieve(round: &mut Round<'_>, from: usize) -> bool {
@@ -71,7 +71,11 @@ fn is_worth_it(round: &Round<'_>, of: &Candidate, on_cold: f64) -> Result<(), Re
     }
 }
 
-fn may_shift(round: &Round<'_>, both: [usize; 2], nodes: [usize; 2]) -> Result<(), Rejection> {
+pub(super) fn may_shift(
+    round: &Round<'_>,
+    both: [usize; 2],
+    nodes: [usize; 2],
+) -> Result<(), Rejection> {
     let [a, b] = both.map(|at| round.state.regions[at].id);
     if round.memory.has_taken(a, b) {
         return Err(Rejection::Tabu);

@@ -243,10 +243,30 @@ fn a_crowd_that_no_cut_makes_lighter_stays_whole_and_the_record_says_so() {
 #[test]
 fn a_border_is_shifted_if_no_region_is_worth_a_move() {
     let mut paper = Paper::new(2, [0, 1, 0, 1]).with((0, 1), 350).with((3, 1), 250);
+    paper.settings.gather = f64::INFINITY;
     let decision = paper.wait(10);
     let (from, to) = (RegionId(0), RegionId(1));
     assert_eq!(decision.actions, [Action::Shift { from, to, lands: 2 }]);
     assert_eq!(record(&decision, Rule::Move).outcome, Err(Rejection::Gain));
+}
+
+#[test]
+fn a_border_through_a_crowd_is_shifted_past_it() {
+    let mut paper = Paper::new(2, [0, 1, 0, 1]).with((3, 1), 200).with((4, 1), 210);
+    let decision = paper.wait(0);
+    let (from, to) = (RegionId(0), RegionId(1));
+    let [best, ..] = record(&decision, Rule::Gather).candidates[..] else { panic!("none") };
+    assert_eq!(
+        (decision.actions, best.action),
+        (vec![best.action], Action::Shift { from, to, lands: 2 })
+    );
+    assert!(best.gain > 0.4, "{best:?}");
+    // A pinned region keeps its ground.
+    let mut paper = Paper::new(2, [0, 1, 0, 1]).with((3, 1), 200).with((4, 1), 210);
+    paper.input.pins.insert(from, Incarnation(0));
+    let decision = paper.wait(0);
+    assert_eq!(decision.actions, []);
+    assert_eq!(record(&decision, Rule::Gather).outcome, Err(Rejection::Pinned));
 }
 
 #[test]
