@@ -48,7 +48,7 @@ pub struct LandReport {
 pub struct NeighbourReport {
     /// The neighbour.
     pub region: RegionId,
-    /// Pairs in view lists of an entity here and one there.
+    /// Pairs in view lists of an entity here and one there; of many players an estimate.
     pub pairs: u32,
     /// Entities of the neighbour that are ghosts here.
     pub ghosts: u32,
