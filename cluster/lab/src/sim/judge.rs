@@ -47,7 +47,7 @@ use portals::portals_take_once;
 pub use rules::{Floor, PlacedAt, Scope};
 use rules::{input_order, old_ghosts, one_authority, one_real};
 pub use sessions::{WALKER, claims_of};
-use trails::Trails;
+use trails::Trail;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acting {
@@ -87,7 +87,7 @@ struct Inner {
     regions: BTreeMap<RegionId, Authority>,
     acting: BTreeMap<EntityId, Acting>,
     npcs: BTreeSet<EntityId>,
-    trails: Trails,
+    trails: FxHashMap<EntityId, Trail>,
     moved: FxHashMap<EntityId, Duration>,
     /// The last recovery of an entity from an older state, after a crash.
     recovered: FxHashMap<EntityId, Duration>,
@@ -337,7 +337,7 @@ impl Judge {
         let here = region.acting_players().map(|player| (player.id, player.epoch, player.pos));
         let mut inner = self.inner();
         for (id, epoch, pos) in here.chain(region.handed_over()) {
-            inner.trails.note(id, epoch, pos);
+            inner.trails.entry(id).or_default().note(epoch, pos);
         }
     }
 
