@@ -16,10 +16,11 @@
 mod ledger;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use purview::actor::directory::Observer;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::LogicEvent;
@@ -115,16 +116,12 @@ impl LiveJudge {
     /// Ends: what regions do from now on does not count. The figures, and the first faults in words.
     pub fn end(&self) -> (GameFigures, Vec<Example>) {
         self.0.eye.closed.store(true, Relaxed);
-        let found = self.found();
+        let found = self.0.found.lock();
         (found.figures, found.examples.clone())
     }
 
     pub fn figures(&self) -> GameFigures {
-        self.found().figures
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.0.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.found.lock().figures
     }
 
     fn has(&self, scene: SceneId) -> bool {
@@ -139,14 +136,14 @@ impl LiveJudge {
 impl Observer for LiveJudge {
     fn acted(&self, region: &Region) {
         if !self.has(region.scene_id()) {
-            return self.found().ledger.is_elsewhere(region.id());
+            return self.0.found.lock().ledger.is_elsewhere(region.id());
         }
         if self.is_over() {
             return;
         }
         let judge = &self.0.eye.judge;
         judge.game_acted(region);
-        let mut found = self.found();
+        let mut found = self.0.found.lock();
         found.take_violations(judge, region);
         found.sees(region);
         if found.figures.checks.is_multiple_of(FORGETS) {
@@ -158,7 +155,7 @@ impl Observer for LiveJudge {
         if self.has(region.scene_id()) && !self.is_over() {
             let judge = &self.0.eye.judge;
             judge.game_tick_over(region);
-            self.found().take_violations(judge, region);
+            self.0.found.lock().take_violations(judge, region);
         }
     }
 }
@@ -240,7 +237,7 @@ struct LiveEye {
 
 impl Watcher for LiveEye {
     fn told(&mut self, region: &Region, events: &[LogicEvent]) {
-        self.judge.found().ledger.gone(events);
+        self.judge.0.found.lock().ledger.gone(events);
         self.eye.told(region, events);
     }
 

@@ -25,10 +25,11 @@ mod workers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use purview::actor::directory::Observer;
 use purview::scene::inspect::ActingPlayer;
 use purview::scene::{EntityId, Epoch, Region, RegionId, Scene, SceneId, Seq, Tick};
@@ -216,7 +217,7 @@ impl Judge {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub fn violation(&self) -> Option<Violation> {

@@ -3,12 +3,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use purview::actor::cluster_clock::ClusterClock;
 use purview::actor::logic::LogicFactory;
 use purview::actor::player::{Login, Pass, Passes, Planes, TokenCheck};
@@ -84,12 +85,8 @@ struct Control {
 }
 
 impl Control {
-    fn lock(&self) -> MutexGuard<'_, (RunState, Option<Waker>)> {
-        self.run_state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set(&self, run_state: RunState) {
-        let mut lock = self.lock();
+        let mut lock = self.run_state.lock();
         if lock.0 != RunState::Over {
             lock.0 = run_state;
         }
@@ -99,7 +96,7 @@ impl Control {
     }
 
     fn is_over(&self) -> bool {
-        self.lock().0 == RunState::Over
+        self.run_state.lock().0 == RunState::Over
     }
 }
 
@@ -114,7 +111,7 @@ impl Future for Gate {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let run_state = {
-            let mut lock = self.control.lock();
+            let mut lock = self.control.run_state.lock();
             match &mut lock.1 {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
@@ -226,7 +223,7 @@ impl Process {
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.control.lock().0 == RunState::Stopped
+        self.control.run_state.lock().0 == RunState::Stopped
     }
 
     /// Kills the process. With `lost` its messages in flight are lost, too.
