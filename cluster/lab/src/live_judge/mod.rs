@@ -24,16 +24,16 @@ use parking_lot::Mutex;
 use purview::actor::directory::Observer;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::LogicEvent;
-use purview::scene::region::{Commands, GameLogic};
-use purview::scene::{Kind, Region, RegionId, Scene, SceneId, SceneSpec};
+use purview::scene::region::Commands;
+use purview::scene::{Kind, Region, Scene, SceneId, SceneSpec};
 use purview_server::process::Inside;
 
 use self::ledger::Ledger;
 use crate::game::accounts::{Fault, Holding};
 use crate::game::figures::{FaultKind, GameFigures};
-use crate::game::is_hunt;
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
 use crate::game::watched::{Watched, Watcher};
+use crate::game::{each_region, is_hunt};
 use crate::oracle::Example;
 use crate::sim::judge::{Eye, GameEye, Invariant, Judge};
 
@@ -108,9 +108,17 @@ impl LiveJudge {
         }
     }
 
-    /// The same rules, watched by this judge.
+    /// The same rules, watched by this judge where it judges the scene.
     fn watch(&self, rules: Arc<dyn LogicFactory>) -> Arc<dyn LogicFactory> {
-        Arc::new(Watching { rules, judge: self.clone() })
+        let judge = self.clone();
+        each_region(move |scene, region| {
+            let rules = rules.make(scene, region)?;
+            if !judge.has(scene.id) {
+                return Some(rules);
+            }
+            let watcher = LiveEye { eye: GameEye::of(&judge.0.eye), judge: judge.clone() };
+            Some(Box::new(Watched { rules, watcher }))
+        })
     }
 
     /// Ends: what regions do from now on does not count. The figures, and the first faults in words.
@@ -208,24 +216,6 @@ impl Found {
             let (tick, what) = (region.current_tick().0, format!("region {}: {text}", region.id()));
             self.examples.push(Example { kind: kind.key().into(), tick, what });
         }
-    }
-}
-
-/// Makes the rules of each region of the judged scenes, watched; those of other scenes as they are.
-#[derive(Debug)]
-struct Watching {
-    rules: Arc<dyn LogicFactory>,
-    judge: LiveJudge,
-}
-
-impl LogicFactory for Watching {
-    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        let rules = self.rules.make(scene, region)?;
-        if !self.judge.has(scene.id) {
-            return Some(rules);
-        }
-        let watcher = LiveEye { eye: GameEye::of(&self.judge.0.eye), judge: self.judge.clone() };
-        Some(Box::new(Watched { rules, watcher }))
     }
 }
 

@@ -41,7 +41,7 @@ use super::journal::{Journal, What};
 use super::network::Host;
 pub use client::Client;
 pub(crate) use game::GameEye;
-pub use game::WatchedGame;
+pub use game::watched_game;
 pub use invariant::{Invariant, Violation};
 pub use lingering::LINGER_MS;
 use portals::portals_take_once;

@@ -35,11 +35,11 @@ use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Checkpoints, Leases};
 
 use super::Logic;
-use super::heralds::Heralds;
+use super::heralds::heralds;
 use super::journal::{Journal, What};
-use super::judge::{Eye, Floor, Judge, WatchedGame, claims_of};
+use super::judge::{Eye, Floor, Judge, claims_of, watched_game};
 use super::network::{End, Host, Net, Port, Receiver, Sender, Silent, address};
-use super::sights::Sights;
+use super::sights::sights;
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
 use super::workers::{self, Workers};
@@ -287,14 +287,11 @@ fn game(
     let rules: Arc<dyn LogicFactory> = match (ground.logic?, hub) {
         (Logic::Workers, hub) => Arc::new(RemoteRules(hub?.clone())),
         (Logic::Hunt, _) => crate::game::hunt(),
-        (Logic::Messages, _) => return Some(Arc::new(Heralds { eye: eye.clone(), seed })),
-        (Logic::Sights, _) => {
-            let (eye, will) = (eye.clone(), ground.will.clone());
-            return Some(Arc::new(Sights { eye, will, seed }));
-        }
+        (Logic::Messages, _) => return Some(heralds(eye.clone(), seed)),
+        (Logic::Sights, _) => return Some(sights(eye.clone(), ground.will.clone(), seed)),
         (Logic::Sessions | Logic::Linger, _) => return None,
     };
-    Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed }))
+    Some(watched_game(rules, eye.clone(), seed))
 }
 
 /// Runs the process until it ends. The result says why it ended.
