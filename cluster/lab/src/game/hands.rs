@@ -9,35 +9,28 @@ use std::sync::Arc;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{LogicEvent, Speaker};
 use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::{Kind, Region, RegionId, Scene};
+use purview::scene::{Kind, Region};
 
+use super::each_region;
 use super::rules::{DROP, MONSTER, PLAYER, REACH_CM};
 use crate::rng::Rng;
 
 /// A player acts in one of so many ticks, on average.
 const ONE_IN: u64 = 3;
 
-/// Gives players hands, and the rules what they do.
-#[derive(Debug)]
-pub struct Hands {
-    pub rules: Arc<dyn LogicFactory>,
-    /// What the times of actions are drawn from.
-    pub seed: u64,
+/// Gives players hands, and the rules what they do. The times of actions are drawn from the seed.
+pub fn with_hands(rules: Arc<dyn LogicFactory>, seed: u64) -> Arc<dyn LogicFactory> {
+    each_region(move |scene, region| {
+        Some(Box::new(Hands { rules: rules.make(scene, region)?, seed }))
+    })
 }
 
-impl LogicFactory for Hands {
-    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        let rules = self.rules.make(scene, region)?;
-        Some(Box::new(HandsHere { rules, seed: self.seed }))
-    }
-}
-
-struct HandsHere {
+struct Hands {
     rules: Box<dyn GameLogic>,
     seed: u64,
 }
 
-impl GameLogic for HandsHere {
+impl GameLogic for Hands {
     fn closed(&mut self, region: &Region) {
         self.rules.closed(region);
     }

@@ -76,17 +76,13 @@ fn rules(ground: Rect) -> [(&'static str, Rules); 5] {
     ]
 }
 
-struct Person {
-    agent: usize,
-    at: usize,
-}
-
 struct Player<'a> {
     trace: &'a Trace,
     scale: f64,
     agents: usize,
     next: usize,
-    present: BTreeMap<usize, Person>,
+    /// Agents, and the sample at which each is.
+    present: BTreeMap<usize, usize>,
 }
 
 #[derive(Default)]
@@ -97,31 +93,26 @@ struct Step {
 }
 
 impl Player<'_> {
-    fn pos(&self, agent: usize, sample: usize) -> Pos {
-        self.trace.pos(&self.trace.agents[agent].samples[sample], self.scale)
-    }
-
     fn step(&mut self, t_s: f64) -> Step {
         let mut step = Step::default();
-        for (id, person) in &mut self.present {
-            let samples = &self.trace.agents[person.agent].samples;
-            let later = samples[person.at + 1..].iter().take_while(|s| s.t_s <= t_s).count();
+        let Trace { agents, .. } = self.trace;
+        let pos = |agent: usize, at: usize| self.trace.pos(&agents[agent].samples[at], self.scale);
+        self.present.retain(|agent, at| {
+            let (id, samples) = (*agent as u64, &agents[*agent].samples);
+            let later = samples[*at + 1..].iter().take_while(|s| s.t_s <= t_s).count();
+            let stays = *at + 1 < samples.len();
+            *at += later;
             if later > 0 {
-                person.at += later;
-                let pos = self.trace.pos(&samples[person.at], self.scale);
-                step.moved.push((*id as u64, pos));
-            } else if person.at + 1 == samples.len() {
-                step.gone.push(*id as u64);
+                step.moved.push((id, pos(*agent, *at)));
+            } else if !stays {
+                step.gone.push(id);
             }
-        }
-        for id in &step.gone {
-            self.present.remove(&(*id as usize));
-        }
-        while self.next < self.agents && self.trace.agents[self.next].samples[0].t_s <= t_s {
-            let (agent, pos) = (self.next, self.pos(self.next, 0));
-            let sight = Sight::default();
-            step.came.push(Entity { id: agent as u64, kind: 0, plane: 0, pos, sight });
-            self.present.insert(agent, Person { agent, at: 0 });
+            stays
+        });
+        while self.next < self.agents && agents[self.next].samples[0].t_s <= t_s {
+            let (id, sight) = (self.next as u64, Sight::default());
+            step.came.push(Entity { id, kind: 0, plane: 0, pos: pos(self.next, 0), sight });
+            self.present.insert(self.next, 0);
             self.next += 1;
         }
         step

@@ -16,23 +16,24 @@
 mod ledger;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use purview::actor::directory::Observer;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::LogicEvent;
-use purview::scene::region::{Commands, GameLogic};
-use purview::scene::{Kind, Region, RegionId, Scene, SceneId, SceneSpec};
+use purview::scene::region::Commands;
+use purview::scene::{Kind, Region, Scene, SceneId, SceneSpec};
 use purview_server::process::Inside;
 
 use self::ledger::Ledger;
 use crate::game::accounts::{Fault, Holding};
 use crate::game::figures::{FaultKind, GameFigures};
-use crate::game::is_hunt;
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
 use crate::game::watched::{Watched, Watcher};
+use crate::game::{each_region, is_hunt};
 use crate::oracle::Example;
 use crate::sim::judge::{Eye, GameEye, Invariant, Judge};
 
@@ -107,24 +108,28 @@ impl LiveJudge {
         }
     }
 
-    /// The same rules, watched by this judge.
+    /// The same rules, watched by this judge where it judges the scene.
     fn watch(&self, rules: Arc<dyn LogicFactory>) -> Arc<dyn LogicFactory> {
-        Arc::new(Watching { rules, judge: self.clone() })
+        let judge = self.clone();
+        each_region(move |scene, region| {
+            let rules = rules.make(scene, region)?;
+            if !judge.has(scene.id) {
+                return Some(rules);
+            }
+            let watcher = LiveEye { eye: GameEye::of(&judge.0.eye), judge: judge.clone() };
+            Some(Box::new(Watched { rules, watcher }))
+        })
     }
 
     /// Ends: what regions do from now on does not count. The figures, and the first faults in words.
     pub fn end(&self) -> (GameFigures, Vec<Example>) {
         self.0.eye.closed.store(true, Relaxed);
-        let found = self.found();
+        let found = self.0.found.lock();
         (found.figures, found.examples.clone())
     }
 
     pub fn figures(&self) -> GameFigures {
-        self.found().figures
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.0.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.found.lock().figures
     }
 
     fn has(&self, scene: SceneId) -> bool {
@@ -139,14 +144,14 @@ impl LiveJudge {
 impl Observer for LiveJudge {
     fn acted(&self, region: &Region) {
         if !self.has(region.scene_id()) {
-            return self.found().ledger.is_elsewhere(region.id());
+            return self.0.found.lock().ledger.is_elsewhere(region.id());
         }
         if self.is_over() {
             return;
         }
         let judge = &self.0.eye.judge;
         judge.game_acted(region);
-        let mut found = self.found();
+        let mut found = self.0.found.lock();
         found.take_violations(judge, region);
         found.sees(region);
         if found.figures.checks.is_multiple_of(FORGETS) {
@@ -158,7 +163,7 @@ impl Observer for LiveJudge {
         if self.has(region.scene_id()) && !self.is_over() {
             let judge = &self.0.eye.judge;
             judge.game_tick_over(region);
-            self.found().take_violations(judge, region);
+            self.0.found.lock().take_violations(judge, region);
         }
     }
 }
@@ -214,24 +219,6 @@ impl Found {
     }
 }
 
-/// Makes the rules of each region of the judged scenes, watched; those of other scenes as they are.
-#[derive(Debug)]
-struct Watching {
-    rules: Arc<dyn LogicFactory>,
-    judge: LiveJudge,
-}
-
-impl LogicFactory for Watching {
-    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        let rules = self.rules.make(scene, region)?;
-        if !self.judge.has(scene.id) {
-            return Some(rules);
-        }
-        let watcher = LiveEye { eye: GameEye::of(&self.judge.0.eye), judge: self.judge.clone() };
-        Some(Box::new(Watched { rules, watcher }))
-    }
-}
-
 /// Sees the rules of one region. The ledger learns who is gone.
 struct LiveEye {
     eye: GameEye,
@@ -240,7 +227,7 @@ struct LiveEye {
 
 impl Watcher for LiveEye {
     fn told(&mut self, region: &Region, events: &[LogicEvent]) {
-        self.judge.found().ledger.gone(events);
+        self.judge.0.found.lock().ledger.gone(events);
         self.eye.told(region, events);
     }
 

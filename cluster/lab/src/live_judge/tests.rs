@@ -3,7 +3,7 @@
 use purview::scene::EntityId;
 use purview::scene::messages::{Command, Order, Spawn};
 use purview::scene::properties::{PropertyId, Value};
-use purview::scene::region::Known;
+use purview::scene::region::{GameLogic, Known};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::logins::Duplicate;
@@ -37,13 +37,10 @@ enum Bug {
 }
 
 /// Rules with a bug: those of `hunt` before the judge sees them, and the judged ones after that.
-#[derive(Debug)]
-struct Rules(Arc<dyn LogicFactory>, Bug);
-
-impl LogicFactory for Rules {
-    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        Some(Box::new(Buggy { rules: self.0.make(scene, region)?, bug: self.1 }))
-    }
+fn buggy(rules: Arc<dyn LogicFactory>, bug: Bug) -> Arc<dyn LogicFactory> {
+    each_region(move |scene, region| {
+        Some(Box::new(Buggy { rules: rules.make(scene, region)?, bug }))
+    })
 }
 
 struct Buggy {
@@ -119,14 +116,14 @@ fn small() -> String {
 
 fn judged(bug: Bug, holds: impl Fn(&GameFigures) -> bool) -> (GameFigures, Vec<Example>) {
     judged_in(&Config::parse(&small()).unwrap(), holds, |judge| {
-        let before: Arc<dyn LogicFactory> = match bug {
+        let before = match bug {
             Bug::Untold => hunt(),
-            Bug::DeadActs => Arc::new(Rules(hunt(), Bug::GoldLost)),
-            bug => Arc::new(Rules(hunt(), bug)),
+            Bug::DeadActs => buggy(hunt(), Bug::GoldLost),
+            bug => buggy(hunt(), bug),
         };
         let watched = judge.watch(before);
         match bug {
-            Bug::DeadActs | Bug::Untold => Arc::new(Rules(watched, bug)),
+            Bug::DeadActs | Bug::Untold => buggy(watched, bug),
             _ => watched,
         }
     })

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos};
-use purview::wire::client::{Join, Joined};
-use purview_client::Trust;
+use purview::wire::client::Joined;
+use purview_client::{Trust, join};
 use purview_demo::flags::time;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -101,14 +101,7 @@ pub async fn bots(
             let Ok(door) = doors.clone().acquire_owned().await else { break };
             tasks.spawn(async move {
                 let group = script.group(client);
-                let join = Join {
-                    scene: group.scene.clone().unwrap_or(options.scene.clone()),
-                    plane: None,
-                    pos: None,
-                    sight: None,
-                    properties: Vec::new(),
-                    view_cap: 0,
-                };
+                let join = join(group.scene.as_ref().unwrap_or(&options.scene));
                 let enter = |joined: &Joined| {
                     drop(door);
                     Ok(Bot::new(client, group, &options, joined, until))

@@ -5,9 +5,10 @@
 //! event may go unchecked.
 
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use purview::scene::properties::{PropertyId, Value};
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos, Seq};
@@ -155,7 +156,7 @@ impl ClientRun {
     }
 
     pub fn online(&self) -> u64 {
-        self.shared.counts().online
+        self.shared.counts.lock().online
     }
 
     /// Plays one client from its connection to its leave. `script` receives the position of the client and returns
@@ -173,7 +174,7 @@ impl ClientRun {
         let (orders, player, joined) = match entered {
             Ok(entered) => entered,
             Err(e) => {
-                self.shared.counts().not_joined += 1;
+                self.shared.counts.lock().not_joined += 1;
                 self.failed(client, "not_joined", &e);
                 self.tell(Event::Gone(client, Ending::NotJoined)).await;
                 return;
@@ -185,7 +186,7 @@ impl ClientRun {
         let walker = Walker::on(clock.now(), &joined, Land { tile_cm, map });
         self.tell(Event::Joined(client, Box::new(joined))).await;
         let since = Instant::now();
-        self.shared.counts().online += 1;
+        self.shared.counts.lock().online += 1;
         let (ack, sent) = (Seq(0), Seq(0));
         let mut session = Session {
             run: self,
@@ -201,7 +202,7 @@ impl ClientRun {
         let ended = session.run(orders).await;
         let bytes = session.player.bytes_received();
         {
-            let mut counts = self.shared.counts();
+            let mut counts = self.shared.counts.lock();
             counts.online -= 1;
             counts.ended += 1;
             counts.bytes += bytes;
@@ -226,7 +227,7 @@ impl ClientRun {
             each.tick().await;
             let (seconds, waiting) =
                 (self.start().elapsed().as_secs_f64(), FEED_MAX - self.feed.capacity());
-            let Counts { online, ended, not_joined, .. } = *self.shared.counts();
+            let Counts { online, ended, not_joined, .. } = *self.shared.counts.lock();
             eprintln!(
                 "{seconds:>5.0} s  {online} online, {ended} of {total} done, {not_joined} not joined, {waiting} events wait"
             );
@@ -244,7 +245,7 @@ impl ClientRun {
             let example = Example { kind: "internal".into(), tick: 0, what };
             return Report { not_joined: 1, examples: vec![example], ..Report::default() };
         };
-        let counts = std::mem::take(&mut *shared.counts());
+        let counts = std::mem::take(&mut *shared.counts.lock());
         let mut report = Report::of(findings, counts.tick_ms as u32);
         if counts.client_ms > 0 {
             report.bytes_per_client_s = counts.bytes as f64 * 1_000.0 / counts.client_ms as f64;
@@ -271,7 +272,7 @@ impl ClientRun {
         let entered = timeout_at(until, joining).await;
         let (player, joined) = entered.map_err(|_| late())??;
         let welcome = player.welcome();
-        let mut counts = self.shared.counts();
+        let mut counts = self.shared.counts.lock();
         counts.tick_ms = welcome.tick_ms.into();
         counts.alive_every_ms = (welcome.heartbeat_ms / 3).into();
         drop(counts);
@@ -286,23 +287,17 @@ impl ClientRun {
 
     fn has_resumed(&self) {
         let second = self.start().elapsed().as_secs() as usize;
-        let each = &mut self.shared.counts().resumed_each_s;
+        let each = &mut self.shared.counts.lock().resumed_each_s;
         each.resize(each.len().max(second + 1), 0);
         each[second] += 1;
     }
 
     fn failed(&self, client: ClientId, kind: &'static str, error: &ClientError) {
-        let failures = &mut self.shared.counts().failures;
+        let failures = &mut self.shared.counts.lock().failures;
         if failures.len() < FAILURES_MAX {
             let what = format!("client {client}: {error}");
             failures.push(Example { kind: kind.into(), tick: 0, what });
         }
-    }
-}
-
-impl Shared {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -323,7 +318,7 @@ impl Session<'_> {
         &mut self,
         orders: impl Iterator<Item = (Instant, Order)>,
     ) -> Result<(), ClientError> {
-        let alive_every = Duration::from_millis(self.run.shared.counts().alive_every_ms);
+        let alive_every = Duration::from_millis(self.run.shared.counts.lock().alive_every_ms);
         for (at, order) in orders {
             loop {
                 let wake = at.min(self.received_from + alive_every);

@@ -7,7 +7,7 @@ use clap::Args;
 use purview::scene::Plane;
 use purview::wire::FirstProperty;
 use purview::wire::client::Join;
-use purview_client::Trust;
+use purview_client::{Trust, join_at};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -74,12 +74,9 @@ async fn walk(run: &ClientRun, trace: &Trace, i: usize, options: &ReplayOptions)
     let agent = &trace.agents[i];
     let (first, scale) = (&agent.samples[0], options.scale);
     let join = Join {
-        scene: options.scene.clone(),
         plane: Some(first.plane.unwrap_or(Plane(0))),
-        pos: Some(trace.pos(first, scale)),
-        sight: None,
         properties: appearance(agent).into_iter().collect(),
-        view_cap: 0,
+        ..join_at(&options.scene, trace.pos(first, scale))
     };
     let orders = agent.samples.windows(2).map(|pair| {
         let (before, now) = (&pair[0], &pair[1]);

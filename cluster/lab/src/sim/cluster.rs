@@ -16,6 +16,7 @@ use purview_server::config::Config;
 use purview_server::node::Roles;
 use purview_server::node::down::RegionOrder;
 use purview_server::node::layout_change::MapOrder;
+use purview_server::node::orders::{OrderError, Orders};
 use purview_server::peer::CHANNEL_BYTES;
 use purview_server::storage::RegionKey;
 use purview_server::storage::leases::embedded::Embedded;
@@ -297,10 +298,7 @@ impl Cluster {
     }
 
     /// Gives an order by the first process that is up. A store that does not answer is no fault of the cluster's.
-    async fn order<F: Future<Output = Result<(), purview_server::node::orders::OrderError>>>(
-        &self,
-        order: impl Fn(purview_server::node::orders::Orders) -> F,
-    ) {
+    async fn order(&self, order: impl AsyncFnOnce(Orders) -> Result<(), OrderError>) {
         let Some(handle) = self.first_up() else { return };
         if let Err(error) = order(handle.orders).await {
             self.ground.journal.note(What::Fault(format!("an order failed: {error}")));
@@ -321,11 +319,7 @@ impl Cluster {
     pub async fn order_move(&self, region: RegionId, to: Host) {
         self.ground.journal.note(What::Fault(format!("order: region {region} migrates to {to}")));
         let name = self.name_of(to);
-        self.order(|orders| {
-            let name = name.clone();
-            async move { orders.move_region(region, &name).await }
-        })
-        .await;
+        self.order(async |orders| orders.move_region(region, &name).await).await;
     }
 
     pub async fn order_map(&self, rng: &mut Rng) {
@@ -361,19 +355,14 @@ impl Cluster {
         let down = self.first_up().map(|handle| handle.orders.down()).unwrap_or_default();
         for region in down {
             self.ground.journal.note(What::Fault(format!("order: region {region} is restored")));
-            self.order(|orders| async move { orders.decide(region, RegionOrder::Restore).await })
-                .await;
+            self.order(async |orders| orders.decide(region, RegionOrder::Restore).await).await;
         }
     }
 
     pub async fn order_drain(&self, node: Host) {
         self.ground.journal.note(What::Fault(format!("order: host {node} is drained")));
         let name = self.name_of(node);
-        self.order(|orders| {
-            let name = name.clone();
-            async move { orders.drain(&name).await }
-        })
-        .await;
+        self.order(async |orders| orders.drain(&name).await).await;
     }
 
     /// Checks that queues for peers are within their bound.

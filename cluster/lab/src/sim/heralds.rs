@@ -9,32 +9,21 @@ use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{EnterCause, LogicEvent, Recipients};
 use purview::scene::region::{Commands, GameLogic, Known};
 use purview::scene::views::Relation;
-use purview::scene::{EntityId, Kind, Plane, Region, RegionId, Scene};
+use purview::scene::{EntityId, Kind, Plane, Region};
 
 use super::judge::Eye;
 use super::messages::{Herald, Sender, To, bond_of, group};
+use crate::game::each_region;
 use crate::rng::Rng;
 
 /// Makes the logic of the regions of a simulated process.
-#[derive(Debug)]
-pub struct Heralds {
-    pub eye: Arc<Eye>,
-    pub seed: u64,
-}
-
-impl LogicFactory for Heralds {
-    fn make(&self, _: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        let rng = Rng::new(self.seed ^ u64::from(region.0) << 32);
-        let relations = Rng::new(self.seed ^ u64::from(region.0 + 1) << 40);
-        Some(Box::new(Sends {
-            rng,
-            relations,
-            eye: self.eye.clone(),
-            sender: None,
-            sent: 0,
-            asked: BTreeMap::new(),
-        }))
-    }
+pub fn heralds(eye: Arc<Eye>, seed: u64) -> Arc<dyn LogicFactory> {
+    each_region(move |_, region| {
+        let rng = Rng::new(seed ^ u64::from(region.0) << 32);
+        let relations = Rng::new(seed ^ u64::from(region.0 + 1) << 40);
+        let (eye, asked) = (eye.clone(), BTreeMap::new());
+        Some(Box::new(Sends { rng, relations, eye, sender: None, sent: 0, asked }))
+    })
 }
 
 struct Sends {

@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use purview::clock;
 use purview::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
 use rustc_hash::FxHasher;
@@ -116,12 +117,8 @@ impl Journal {
         Journal { began: clock::now(), book: Arc::new(Mutex::new(book)) }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn note(&self, what: What) {
-        let mut book = self.book();
+        let mut book = self.book.lock();
         if book.steps >= book.until {
             return;
         }
@@ -141,7 +138,7 @@ impl Journal {
     /// Adds bytes that a client has received to the hash. They are no step of their own, but must not differ between
     /// two runs.
     pub fn received(&self, id: u32, bytes: &[u8]) {
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.bytes += bytes.len() as u64;
         id.hash(&mut book.hash);
         book.hash.write(bytes);
@@ -152,25 +149,25 @@ impl Journal {
     }
 
     pub fn steps(&self) -> u64 {
-        self.book().steps
+        self.book.lock().steps
     }
 
     pub fn bytes(&self) -> u64 {
-        self.book().bytes
+        self.book.lock().bytes
     }
 
     pub fn is_over(&self) -> bool {
-        let book = self.book();
+        let book = self.book.lock();
         book.steps >= book.until
     }
 
     pub fn hash(&self) -> u64 {
-        self.book().hash.finish()
+        self.book.lock().hash.finish()
     }
 
     /// The last steps that concern some entities, and all faults, oldest first.
     pub fn last_of(&self, who: &[EntityId], most: usize) -> Vec<Step> {
-        let book = self.book();
+        let book = self.book.lock();
         let mut found: Vec<Step> =
             book.last.iter().rev().filter(|s| s.what.concerns(who)).take(most).cloned().collect();
         found.reverse();

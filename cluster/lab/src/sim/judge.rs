@@ -25,10 +25,11 @@ mod workers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use purview::actor::directory::Observer;
 use purview::scene::inspect::ActingPlayer;
 use purview::scene::{EntityId, Epoch, Region, RegionId, Scene, SceneId, Seq, Tick};
@@ -40,14 +41,14 @@ use super::journal::{Journal, What};
 use super::network::Host;
 pub use client::Client;
 pub(crate) use game::GameEye;
-pub use game::WatchedGame;
+pub use game::watched_game;
 pub use invariant::{Invariant, Violation};
 pub use lingering::LINGER_MS;
 use portals::portals_take_once;
 pub use rules::{Floor, PlacedAt, Scope};
 use rules::{input_order, old_ghosts, one_authority, one_real};
 pub use sessions::{WALKER, claims_of};
-use trails::Trails;
+use trails::Trail;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acting {
@@ -87,7 +88,7 @@ struct Inner {
     regions: BTreeMap<RegionId, Authority>,
     acting: BTreeMap<EntityId, Acting>,
     npcs: BTreeSet<EntityId>,
-    trails: Trails,
+    trails: FxHashMap<EntityId, Trail>,
     moved: FxHashMap<EntityId, Duration>,
     /// The last recovery of an entity from an older state, after a crash.
     recovered: FxHashMap<EntityId, Duration>,
@@ -216,7 +217,7 @@ impl Judge {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub fn violation(&self) -> Option<Violation> {
@@ -337,7 +338,7 @@ impl Judge {
         let here = region.acting_players().map(|player| (player.id, player.epoch, player.pos));
         let mut inner = self.inner();
         for (id, epoch, pos) in here.chain(region.handed_over()) {
-            inner.trails.note(id, epoch, pos);
+            inner.trails.entry(id).or_default().note(epoch, pos);
         }
     }
 

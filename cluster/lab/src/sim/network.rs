@@ -10,11 +10,12 @@
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, SinkExt, StreamExt};
+use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
@@ -135,20 +136,12 @@ impl Net {
         self.0.began
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn packets(&self) -> MutexGuard<'_, PacketQueue> {
-        self.0.packets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn delay(&self) -> Duration {
-        self.packets().delay()
+        self.0.packets.lock().delay()
     }
 
     pub fn set_delays(&self, delays: Delays) {
-        self.packets().delays = delays;
+        self.0.packets.lock().delays = delays;
     }
 
     /// A process listens on a host, to peers and to clients.
@@ -158,14 +151,14 @@ impl Net {
         peers: UnboundedSender<Offer>,
         clients: UnboundedSender<End>,
     ) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let there = state.hosts.entry(host).or_default();
         (there.peers, there.clients) = (Some(peers), Some(clients));
     }
 
     /// The process of a host has ended. With `lost` all its messages in flight are lost, too.
     pub fn silence(&self, host: Host, lost: bool) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         state.hosts.insert(host, HostState::default());
         let wires = state.wires();
         drop(state);
@@ -176,31 +169,31 @@ impl Net {
 
     /// Suspends the process of a host, or lets it go on.
     pub fn stop(&self, host: Host, stopped: bool) {
-        self.state().hosts.entry(host).or_default().stopped = stopped;
+        self.0.state.lock().hosts.entry(host).or_default().stopped = stopped;
         self.changed();
     }
 
     /// Holds the messages from the first to the second host of each pair.
     pub fn cut(&self, pairs: &[(Host, Host)]) {
-        self.state().cuts.extend(pairs);
+        self.0.state.lock().cuts.extend(pairs);
         self.changed();
     }
 
     /// Lets the messages of these pairs pass again.
     pub fn join(&self, pairs: &[(Host, Host)]) {
-        self.state().cuts.retain(|cut| !pairs.contains(cut));
+        self.0.state.lock().cuts.retain(|cut| !pairs.contains(cut));
         self.changed();
     }
 
     /// Lets all messages pass again.
     pub fn mend(&self) {
-        self.state().cuts.clear();
+        self.0.state.lock().cuts.clear();
         self.changed();
     }
 
     /// Breaks the connections of a host with clients.
     pub fn lose_client(&self, host: Host) {
-        let wires = self.state().wires();
+        let wires = self.0.state.lock().wires();
         let lost = |wire: &&Arc<Wire>| !wire.watched && wire.ends.contains(&host);
         wires.iter().filter(lost).for_each(|wire| wire.break_off());
     }
@@ -208,10 +201,10 @@ impl Net {
     /// Notes which connections are silent now, and later gives up those that still are.
     fn changed(&self) {
         let mut any = false;
-        let wires = self.state().wires();
+        let wires = self.0.state.lock().wires();
         for wire in &wires {
             any |= self.note(wire);
-            wire.set_silent(self.state().passes_not(wire.ends));
+            wire.set_silent(self.0.state.lock().passes_not(wire.ends));
         }
         if any {
             self.sweep_later();
@@ -219,7 +212,7 @@ impl Net {
     }
 
     fn note(&self, wire: &Wire) -> bool {
-        let silent = wire.watched && self.state().is_silent(wire.ends);
+        let silent = wire.watched && self.0.state.lock().is_silent(wire.ends);
         wire.note(silent);
         silent
     }
@@ -229,7 +222,7 @@ impl Net {
         let late = self.delay();
         tokio::spawn(async move {
             sleep(SILENCE + late).await;
-            let wires = net.state().wires();
+            let wires = net.0.state.lock().wires();
             let lost = |wire: &&Arc<Wire>| wire.silent_for().is_some_and(|time| time >= SILENCE);
             wires.iter().filter(lost).for_each(|wire| wire.break_off());
         });
@@ -238,12 +231,12 @@ impl Net {
     /// The route of a message from one host to another, if there is one.
     async fn trip(&self, from: Host, to: Host) -> bool {
         sleep(self.delay()).await;
-        !self.state().is_cut(from, to)
+        !self.0.state.lock().is_cut(from, to)
     }
 
     fn wire(&self, from: Host, to: Host, watched: bool) -> [End; 2] {
         let wire = {
-            let mut state = self.state();
+            let mut state = self.0.state.lock();
             let wire = Arc::new(Wire::new([from, to], watched, state.passes_not([from, to])));
             let id = state.next;
             state.next += 1;
@@ -266,7 +259,7 @@ impl Net {
             sleep(CONNECT).await;
             return None;
         }
-        let clients = self.state().hosts.get(&to).and_then(|host| host.clients.clone())?;
+        let clients = self.0.state.lock().hosts.get(&to).and_then(|host| host.clients.clone())?;
         let [(sender, receiver), there] = self.wire(from, to, false);
         clients.send(there).ok()?;
         self.trip(to, from).await.then_some((sender, receiver))
@@ -319,7 +312,7 @@ async fn dial(net: Net, from: Host, address: &str, hello: Hello) -> Result<Call,
         sleep(CONNECT).await;
         return Err(unreachable());
     }
-    let listener = net.state().hosts.get(&to).and_then(|host| host.peers.clone());
+    let listener = net.0.state.lock().hosts.get(&to).and_then(|host| host.peers.clone());
     let listener = listener.ok_or(DialError::NobodyListens)?;
     let [(sender, receiver), (back, there)] = net.wire(from, to, true);
     let wire = sender.wire.clone();

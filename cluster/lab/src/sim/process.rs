@@ -3,12 +3,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use purview::actor::cluster_clock::ClusterClock;
 use purview::actor::logic::LogicFactory;
 use purview::actor::player::{Login, Pass, Passes, Planes, TokenCheck};
@@ -34,11 +35,11 @@ use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Checkpoints, Leases};
 
 use super::Logic;
-use super::heralds::Heralds;
+use super::heralds::heralds;
 use super::journal::{Journal, What};
-use super::judge::{Eye, Floor, Judge, WatchedGame, claims_of};
+use super::judge::{Eye, Floor, Judge, claims_of, watched_game};
 use super::network::{End, Host, Net, Port, Receiver, Sender, Silent, address};
-use super::sights::Sights;
+use super::sights::sights;
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
 use super::workers::{self, Workers};
@@ -84,12 +85,8 @@ struct Control {
 }
 
 impl Control {
-    fn lock(&self) -> MutexGuard<'_, (RunState, Option<Waker>)> {
-        self.run_state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set(&self, run_state: RunState) {
-        let mut lock = self.lock();
+        let mut lock = self.run_state.lock();
         if lock.0 != RunState::Over {
             lock.0 = run_state;
         }
@@ -99,7 +96,7 @@ impl Control {
     }
 
     fn is_over(&self) -> bool {
-        self.lock().0 == RunState::Over
+        self.run_state.lock().0 == RunState::Over
     }
 }
 
@@ -114,7 +111,7 @@ impl Future for Gate {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let run_state = {
-            let mut lock = self.control.lock();
+            let mut lock = self.control.run_state.lock();
             match &mut lock.1 {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
@@ -226,7 +223,7 @@ impl Process {
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.control.lock().0 == RunState::Stopped
+        self.control.run_state.lock().0 == RunState::Stopped
     }
 
     /// Kills the process. With `lost` its messages in flight are lost, too.
@@ -290,14 +287,11 @@ fn game(
     let rules: Arc<dyn LogicFactory> = match (ground.logic?, hub) {
         (Logic::Workers, hub) => Arc::new(RemoteRules(hub?.clone())),
         (Logic::Hunt, _) => crate::game::hunt(),
-        (Logic::Messages, _) => return Some(Arc::new(Heralds { eye: eye.clone(), seed })),
-        (Logic::Sights, _) => {
-            let (eye, will) = (eye.clone(), ground.will.clone());
-            return Some(Arc::new(Sights { eye, will, seed }));
-        }
+        (Logic::Messages, _) => return Some(heralds(eye.clone(), seed)),
+        (Logic::Sights, _) => return Some(sights(eye.clone(), ground.will.clone(), seed)),
         (Logic::Sessions | Logic::Linger, _) => return None,
     };
-    Some(Arc::new(WatchedGame { rules, eye: eye.clone(), seed }))
+    Some(watched_game(rules, eye.clone(), seed))
 }
 
 /// Runs the process until it ends. The result says why it ended.

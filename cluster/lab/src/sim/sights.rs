@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::LogicEvent;
 use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::{Kind, Plane, Region, RegionId, Scene, SceneSpec};
+use purview::scene::{Kind, Plane, Region, SceneSpec};
 
 use super::judge::Eye;
 use super::will::Will;
+use crate::game::each_region;
 use crate::rng::Rng;
 
 /// Kinds of the demo NPCs, and the radii at which players see them and see them no more, centimetres. One of them walks.
@@ -33,18 +34,11 @@ pub fn add_to(spec: &mut SceneSpec) {
 }
 
 /// Makes the logic of the regions of a simulated process.
-#[derive(Debug)]
-pub struct Sights {
-    pub eye: Arc<Eye>,
-    pub will: Arc<Will>,
-    pub seed: u64,
-}
-
-impl LogicFactory for Sights {
-    fn make(&self, _: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        let rng = Rng::new(self.seed ^ u64::from(region.0) << 32);
-        Some(Box::new(Limits { rng, eye: self.eye.clone(), will: self.will.clone() }))
-    }
+pub fn sights(eye: Arc<Eye>, will: Arc<Will>, seed: u64) -> Arc<dyn LogicFactory> {
+    each_region(move |_, region| {
+        let rng = Rng::new(seed ^ u64::from(region.0) << 32);
+        Some(Box::new(Limits { rng, eye: eye.clone(), will: will.clone() }))
+    })
 }
 
 struct Limits {

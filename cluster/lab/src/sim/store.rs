@@ -2,12 +2,13 @@
 //! store. Both can answer late or not at all; stored data can be lost or old.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use purview::scene::{EntityId, Epoch, Tick};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -40,16 +41,12 @@ impl Chance {
         Chance(Arc::new(Mutex::new(Rng::new(seed))))
     }
 
-    fn rng(&self) -> MutexGuard<'_, Rng> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn trip(&self) -> Duration {
-        TRIP.draw(&mut self.rng())
+        TRIP.draw(&mut self.0.lock())
     }
 
     fn one_in(&self, n: u64) -> bool {
-        n > 0 && self.rng().one_in(n)
+        n > 0 && self.0.lock().one_in(n)
     }
 }
 
@@ -58,13 +55,13 @@ pub struct LeaseWay {
     store: Embedded,
     chance: Chance,
     /// Of so many requests one is carried out but its answer lost; 0: none.
-    answers_lost: Arc<Mutex<u64>>,
+    answers_lost: AtomicU64,
     told_up_to: watch::Sender<u64>,
 }
 
 impl LeaseWay {
     pub fn to(store: &Embedded, seed: u64) -> LeaseWay {
-        let (answers_lost, told_up_to) = (Arc::default(), watch::Sender::new(u64::MAX));
+        let (answers_lost, told_up_to) = (AtomicU64::new(0), watch::Sender::new(u64::MAX));
         LeaseWay { store: store.another(), chance: Chance::new(seed), answers_lost, told_up_to }
     }
 
@@ -85,7 +82,7 @@ impl LeaseWay {
 
     /// From now on one of so many answers is lost; 0: none.
     pub fn lose_answers(&self, one_in: u64) {
-        *self.answers_lost.lock().unwrap_or_else(PoisonError::into_inner) = one_in;
+        self.answers_lost.store(one_in, Relaxed);
     }
 
     /// Holds changes after this revision back from watchers, until a call with a higher one. Requests are answered
@@ -101,8 +98,7 @@ impl LeaseWay {
     ) -> Result<T, LeaseError> {
         sleep(self.chance.trip()).await;
         let done = request.await;
-        let lost = *self.answers_lost.lock().unwrap_or_else(PoisonError::into_inner);
-        if done.is_err() || self.chance.one_in(lost) {
+        if done.is_err() || self.chance.one_in(self.answers_lost.load(Relaxed)) {
             sleep(REQUEST_LIMIT).await;
         } else {
             sleep(self.chance.trip()).await;
@@ -137,7 +133,7 @@ impl Store for LeaseWay {
     fn follow(&self, prefix: &str) -> Follower {
         // Its own randomness, because the seed does not determine the order in which watchers learn that a connection
         // is mended.
-        let chance = Chance::new(self.chance.rng().seed());
+        let chance = Chance::new(self.chance.0.lock().seed());
         let mut told = self.store.follow(prefix);
         let mut up_to = self.told_up_to.subscribe();
         let (tell, late) = mpsc::channel(FOLLOWER_QUEUE);
@@ -207,12 +203,8 @@ impl Memory {
         self.cut.store(false, Relaxed);
     }
 
-    fn keeping(&self) -> MutexGuard<'_, Keeping> {
-        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn set_faults(&self, faults: CheckpointFaults) {
-        self.keeping().faults = faults;
+        self.keeping.lock().faults = faults;
     }
 
     /// Carries out a request, unless the store is away.
@@ -222,19 +214,19 @@ impl Memory {
         f: impl FnOnce(&mut Keeping) -> T,
     ) -> Result<T, CheckpointError> {
         sleep(self.chance.trip()).await;
-        if self.cut.load(Relaxed) || self.keeping().faults.unreachable {
+        if self.cut.load(Relaxed) || self.keeping.lock().faults.unreachable {
             sleep(REQUEST_LIMIT).await;
             let (store, cause) = ("the simulated checkpoint store".into(), "no answer".into());
             return Err(CheckpointError::Unreachable { store, asked, cause });
         }
-        let done = f(&mut self.keeping());
+        let done = f(&mut self.keeping.lock());
         sleep(self.chance.trip()).await;
         Ok(done)
     }
 
     /// What a read returns, according to the faults.
     fn worn(&self, kept: SavedSnapshots) -> SavedSnapshots {
-        let faults = self.keeping().faults;
+        let faults = self.keeping.lock().faults;
         if self.chance.one_in(faults.lost_one_in) {
             return SavedSnapshots::default();
         }

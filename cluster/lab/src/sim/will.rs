@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use purview::scene::Pos;
 
 /// The common instructions. Without any, clients walk about, act, teleport, leave and come back.
@@ -24,10 +24,6 @@ struct Orders {
 }
 
 impl Will {
-    fn some(&self) -> MutexGuard<'_, Orders> {
-        self.some.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Stops all clients, or lets them go on.
     pub fn stand(&self, stand: bool) {
         self.stand.store(stand, Relaxed);
@@ -39,22 +35,22 @@ impl Will {
 
     /// Lets these clients gather at one place; `None`: none.
     pub fn meet(&self, who: Option<(Range<u32>, Pos)>) {
-        self.some().meet = who;
+        self.some.lock().meet = who;
     }
 
     /// The gathering place of a client, if it has one.
     pub fn meeting(&self, number: u32) -> Option<Pos> {
-        let meet = &self.some().meet;
+        let meet = &self.some.lock().meet;
         meet.as_ref().filter(|(who, _)| who.contains(&number)).map(|(_, at)| *at)
     }
 
     /// Lets these clients leave. They log in again at the same time, when none must be out any more.
     pub fn send_out(&self, who: Range<u32>) {
-        self.some().out = who;
+        self.some.lock().out = who;
     }
 
     /// Whether a client must leave or stay out.
     pub fn is_out(&self, number: u32) -> bool {
-        self.some().out.contains(&number)
+        self.some.lock().out.contains(&number)
     }
 }

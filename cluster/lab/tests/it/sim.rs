@@ -11,7 +11,8 @@ use purview_lab::sim::report::{in_words, in_words_by};
 use purview_lab::sim::schedule::{Schedule, Storm, TimedFault};
 use purview_lab::sim::{Options, Outcome, simulate, simulate_by};
 
-fn options(seed: u64, faults: &str) -> Options {
+/// A minute with 24 players.
+pub fn options(seed: u64, faults: &str) -> Options {
     Options {
         seed,
         lasts: Duration::from_secs(60),
@@ -25,7 +26,7 @@ fn run(options: &Options) -> Outcome {
     simulate(options).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn holds(options: &Options) -> Outcome {
+pub fn holds(options: &Options) -> Outcome {
     let outcome = run(options);
     assert!(outcome.violation.is_none(), "{}", in_words(options, &outcome));
     outcome

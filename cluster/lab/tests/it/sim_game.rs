@@ -3,34 +3,24 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use purview_lab::sim::report::in_words;
-use purview_lab::sim::{Logic, Options, simulate};
+use purview_lab::sim::{Logic, Options};
+
+use crate::sim::{self, holds};
 
 /// Faults of workers and of nodes.
 const TROUBLE: &str = "worker,worker-stop,worker-link,move,crash,drain,stop";
 
 /// A minute with another game.
 fn holds_with(logic: Logic, seeds: Range<u64>, faults: &str) {
-    let lasts = Duration::from_secs(60);
     for seed in seeds {
-        holds(&Options { lasts, logic: Some(logic), ..options(seed, faults) });
+        holds(&Options { logic: Some(logic), ..sim::options(seed, faults) });
     }
 }
 
+/// A minute and a half of the example game.
 fn options(seed: u64, faults: &str) -> Options {
-    Options {
-        seed,
-        lasts: Duration::from_secs(90),
-        players: 24,
-        faults: faults.parse().unwrap(),
-        logic: Some(Logic::Hunt),
-        ..Options::default()
-    }
-}
-
-fn holds(options: &Options) {
-    let outcome = simulate(options).unwrap_or_else(|e| panic!("{e}"));
-    assert!(outcome.violation.is_none(), "{}", in_words(options, &outcome));
+    let (lasts, logic) = (Duration::from_secs(90), Some(Logic::Hunt));
+    Options { lasts, logic, ..sim::options(seed, faults) }
 }
 
 #[test]

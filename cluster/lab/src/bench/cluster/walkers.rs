@@ -1,11 +1,12 @@
 //! The clients of the cluster benchmark: they walk, and record the time of each frame.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
+use parking_lot::{Mutex, MutexGuard};
 use purview::scene::{Pos, Seq};
 use purview_client::{Client, Event, View, join_at};
 use tokio::runtime::Runtime;
@@ -63,12 +64,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn log(&self, i: usize) -> MutexGuard<'_, Log> {
-        self.logs[i].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn place(&self, i: usize) -> Pos {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let places = self.places.lock().clone();
         places((i, self.logs.len()), self.step.load(Relaxed))
     }
 }
@@ -110,7 +107,7 @@ impl Walkers {
                 // Each client reads frames from now on, while others still join.
                 tokio::spawn(async move {
                     let fault = walk(&shared, i, client, view).await;
-                    shared.log(i).fault = Some(fault);
+                    shared.logs[i].lock().fault = Some(fault);
                 });
                 anyhow::Ok(i)
             }
@@ -134,8 +131,12 @@ impl Walkers {
         self.0.logs.len()
     }
 
+    fn logs(&self) -> impl Iterator<Item = MutexGuard<'_, Log>> {
+        self.0.logs.iter().map(Mutex::lock)
+    }
+
     pub fn go(&self, places: impl Into<Places>) {
-        *self.0.places.lock().unwrap_or_else(PoisonError::into_inner) = places.into();
+        *self.0.places.lock() = places.into();
     }
 
     /// Lets all walk from their first step on again.
@@ -150,30 +151,24 @@ impl Walkers {
         // Each client sends its last position once more.
         std::thread::sleep(STEP * 3);
         let begin = Instant::now();
-        let owed = || {
-            (0..self.0.logs.len()).filter(|i| {
-                let log = self.0.log(*i);
-                log.acked != log.said
-            })
-        };
-        while owed().next().is_some() && begin.elapsed() < limit {
+        let owed = || self.logs().filter(|log| log.acked != log.said).count();
+        while owed() > 0 && begin.elapsed() < limit {
             std::thread::sleep(STEP);
         }
-        let owed = owed().count();
+        let owed = owed();
         self.0.walks.store(true, Relaxed);
         owed
     }
 
     /// For each client the longest time between two frames, among those that touch the given period.
     pub fn longest(&self, from: Instant, to: Instant) -> Vec<Duration> {
-        (0..self.0.logs.len()).map(|i| longest(&self.0.log(i).frames, from, to)).collect()
+        self.logs().map(|log| longest(&log.frames, from, to)).collect()
     }
 
     /// As [`Walkers::longest`], for each crossing of the border since `from`, in the time `within` after it.
     pub fn at_crossings(&self, from: Instant, within: Duration) -> Vec<Duration> {
         let mut all = Vec::new();
-        for i in 0..self.0.logs.len() {
-            let log = self.0.log(i);
+        for log in self.logs() {
             let whole = |at: &&Instant| **at >= from && at.elapsed() > within;
             all.extend(
                 log.crossed.iter().filter(whole).map(|at| longest(&log.frames, *at, *at + within)),
@@ -185,8 +180,7 @@ impl Walkers {
     /// The number of closed connections, and the cause of the first one.
     pub fn faults(&self) -> (usize, Option<String>) {
         let (mut ended, mut first) = (0, None);
-        for i in 0..self.0.logs.len() {
-            let log = self.0.log(i);
+        for log in self.logs() {
             ended += usize::from(log.fault.is_some());
             first = first.or_else(|| log.fault.clone());
         }
@@ -195,8 +189,7 @@ impl Walkers {
 
     /// Forgets all records but the last frames.
     pub fn forget(&self) {
-        for i in 0..self.0.logs.len() {
-            let mut log = self.0.log(i);
+        for mut log in self.logs() {
             let last = log.frames.last().copied();
             log.frames.clear();
             log.frames.extend(last);
@@ -234,7 +227,7 @@ async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> Stri
                 was = Some(pos);
                 match sender.send_move(pos).await {
                     Ok(seq) => {
-                        let mut log = shared.log(i);
+                        let mut log = shared.logs[i].lock();
                         log.said = seq;
                         if crosses {
                             log.crossed.push(Instant::now());
@@ -245,7 +238,7 @@ async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> Stri
             }
             event = receiver.next() => match event {
                 Ok(Event::Frame(frame)) => {
-                    let mut log = shared.log(i);
+                    let mut log = shared.logs[i].lock();
                     log.frames.push(Instant::now());
                     if let Err(e) = view.apply(&frame) {
                         return e.to_string();

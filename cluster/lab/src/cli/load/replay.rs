@@ -12,7 +12,7 @@ use purview::scene::layout::lands_along;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
 use purview_demo::flags::time;
 use purview_lab::game;
-use purview_lab::game::hands::Hands;
+use purview_lab::game::hands::with_hands;
 use purview_lab::interest::replay as interest;
 use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::clients::Progress;
@@ -177,9 +177,9 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
             let inside = match args.logic {
                 None => Inside::default(),
                 // The rules with the players' hands.
-                Some(Game::Hunt) => judge
-                    .insert(judge_for(&config)?)
-                    .inside(Arc::new(Hands { rules: game::hunt(), seed: SEED })),
+                Some(Game::Hunt) => {
+                    judge.insert(judge_for(&config)?).inside(with_hands(game::hunt(), SEED))
+                }
             };
             let started = server.insert(Background::start_observed(config, tokens, inside)?);
             (started.reach().url().context("the server has no listener for clients")?, token)

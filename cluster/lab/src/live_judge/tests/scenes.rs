@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU64;
 
 use purview::scene::portals::{Journey, Target, ToPlane};
-use purview::scene::{Plane, Pos};
+use purview::scene::{Plane, Pos, RegionId};
 
 use super::*;
 
@@ -82,25 +82,14 @@ fn travelling(bug: Bug, holds: impl Fn(&GameFigures, u64) -> bool) -> (GameFigur
     let count = back.clone();
     let holds = move |figures: &GameFigures| holds(figures, count.load(Relaxed));
     judged_in(&config, holds, |judge| {
-        let buggy = Arc::new(InGrove { sound: hunt(), buggy: Arc::new(Rules(hunt(), bug)) });
-        Arc::new(Travels { rules: judge.watch(buggy), scenes, back })
+        // The rules have the bug in the second scene only.
+        let (sound, buggy) = (hunt(), buggy(hunt(), bug));
+        let rules = each_region(move |scene, region| {
+            let rules = if scene.id.0 == 1 { &buggy } else { &sound };
+            rules.make(scene, region)
+        });
+        Arc::new(Travels { rules: judge.watch(rules), scenes, back })
     })
-}
-
-/// Rules that have a bug in the second scene only.
-#[derive(Debug)]
-struct InGrove {
-    sound: Arc<dyn LogicFactory>,
-    buggy: Arc<dyn LogicFactory>,
-}
-
-impl LogicFactory for InGrove {
-    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        match scene.id.0 {
-            1 => self.buggy.make(scene, region),
-            _ => self.sound.make(scene, region),
-        }
-    }
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! The connections of a simulated client to gateways.
 
-use std::sync::{Mutex, PoisonError};
-
 use futures::future::BoxFuture;
 use futures::{FutureExt, SinkExt, StreamExt};
+use parking_lot::Mutex;
 use purview_client::{Messages, Network};
 
 use crate::rng::Rng;
@@ -39,7 +38,7 @@ impl Network for Line {
     }
 
     fn random(&self) -> u32 {
-        (self.rng.lock().unwrap_or_else(PoisonError::into_inner).unit() * 1e6) as u32
+        (self.rng.lock().unit() * 1e6) as u32
     }
 }
 

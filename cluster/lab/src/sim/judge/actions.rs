@@ -59,9 +59,9 @@ impl Judge {
             let begun = clients.get(&of).map(|client| client.joined_at.max(client.teleported_at));
             let Some(client) = clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: now, of: TICK * tick.0 as u32 };
-            let received = client.received.entry(of).or_default();
-            let before = received.act.replace(shown);
-            let since = received.since.max(client.teleported_at).max(begun.unwrap_or_default());
+            let told = client.told.entry(of).or_default();
+            let before = told.act.replace(shown);
+            let since = told.since.max(client.teleported_at).max(begun.unwrap_or_default());
             let in_view = |number: u64| acts_said.get(&(of, number)).is_some_and(|at| *at > since);
             let between = |before: ShownAct| before.number + 1..number;
             let first = before.and_then(|before| between(before).find(|number| in_view(*number)));

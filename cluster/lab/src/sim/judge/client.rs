@@ -7,7 +7,7 @@ use purview::scene::{EntityId, Epoch, Pos, Seq};
 use rustc_hash::FxHashMap;
 
 use super::rules::PlacedAt;
-use super::trails::{Mark, Trails};
+use super::trails::Mark;
 use super::{Judge, LATE};
 
 /// An action that a client was shown: its number, the time, and the tick.
@@ -18,21 +18,14 @@ pub(super) struct ShownAct {
     pub of: Duration,
 }
 
-/// The position at which a client was last shown an entity, which may have left the view since. It is looked up for
-/// each moved entity in each frame, so it is kept apart from rarely used data.
+/// What a client was told of another entity, which may have left its view since.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
-    /// The last view that contained the entity, and its position there.
-    picture: u32,
-    pos: Pos,
-    pub mark: Mark,
-}
-
-/// The actions of another entity that a client was shown.
-#[derive(Debug, Clone, Default)]
-pub(super) struct LastFrame {
+pub(super) struct Told {
+    /// The last action, and since when it may have received all of them.
     pub act: Option<ShownAct>,
     pub since: Duration,
+    /// The last position, on the entity's trail.
+    pub mark: Mark,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -46,13 +39,9 @@ pub struct Client {
     pub acked: Seq,
     pub teleported_at: Duration,
     pub is_disconnected: bool,
-    /// The entities that it was ever shown, by their numbers.
-    seen: Vec<Seen>,
-    /// The entities whose actions it may have received.
-    pub(super) received: FxHashMap<EntityId, LastFrame>,
-    /// The number of its view, from 1. Each resync begins a new view.
-    picture: u32,
-    shown: usize,
+    /// The players in its view, and where it shows them.
+    pub(super) shown: BTreeMap<EntityId, Pos>,
+    pub(super) told: FxHashMap<EntityId, Told>,
     /// Near players that it was not shown, and since when.
     pub(super) unseen: Vec<(EntityId, Duration)>,
     /// The epoch of its last frame; none since its connection was resumed.
@@ -66,28 +55,8 @@ impl Client {
         (place, now): (PlacedAt, Duration),
         acked: Seq,
     ) -> Client {
-        let (joined_at, teleported_at, said, picture) = (now, now, acked, 1);
-        Client {
-            life,
-            cap,
-            joined_at,
-            said,
-            place,
-            acked,
-            teleported_at,
-            picture,
-            ..Client::default()
-        }
-    }
-
-    pub(super) fn shown(&self, trails: &Trails) -> BTreeMap<EntityId, Pos> {
-        let all = self.seen.iter().enumerate();
-        let here = all.filter(|(_, seen)| seen.picture == self.picture);
-        here.map(|(number, seen)| (trails.of(number).0, seen.pos)).collect()
-    }
-
-    pub(super) fn view_size(&self) -> usize {
-        self.shown
+        let (joined_at, teleported_at, said) = (now, now, acked);
+        Client { life, cap, joined_at, said, place, acked, teleported_at, ..Client::default() }
     }
 
     /// Notes a frame. Returns whether the client misses no action of what stays in view since the frame before: it has
@@ -95,48 +64,6 @@ impl Client {
     pub(super) fn continues_at(&mut self, epoch: Epoch) -> bool {
         let before = self.last_epoch.replace(epoch);
         before.is_some_and(|before| before.lives() == epoch.lives())
-    }
-
-    /// Whether its view contains the entity.
-    pub(super) fn is_shown(&self, number: usize) -> bool {
-        self.seen.get(number).is_some_and(|seen| seen.picture == self.picture)
-    }
-
-    /// Whether the view before this one contained the entity.
-    pub(super) fn was_shown(&self, number: usize) -> bool {
-        self.seen.get(number).is_some_and(|seen| seen.picture + 1 == self.picture)
-    }
-
-    pub(super) fn begins_anew(&mut self) {
-        (self.picture, self.shown) = (self.picture + 1, 0);
-    }
-
-    /// The client is told a position of an entity. Returns the entity's position in this view before, or in the view
-    /// before if this one began at `began_anew` without the entity; and the actions shown.
-    pub(super) fn shows(
-        &mut self,
-        number: usize,
-        pos: Pos,
-        began_anew: bool,
-    ) -> (Option<Pos>, &mut Seen) {
-        if number >= self.seen.len() {
-            self.seen.resize(number + 1, Seen::default());
-        }
-        let seen = &mut self.seen[number];
-        let here = seen.picture == self.picture;
-        let before = here || (began_anew && seen.picture + 1 == self.picture);
-        let known = before.then_some(seen.pos);
-        self.shown += usize::from(!here);
-        (seen.picture, seen.pos) = (self.picture, pos);
-        (known, seen)
-    }
-
-    pub(super) fn hides(&mut self, number: usize) {
-        let here = self.seen.get_mut(number).filter(|seen| seen.picture == self.picture);
-        if let Some(seen) = here {
-            seen.picture = 0;
-            self.shown -= 1;
-        }
     }
 }
 

@@ -19,8 +19,8 @@ use std::time::Duration;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{Command, LogicEvent};
 use purview::scene::properties::{Properties, PropertyId};
-use purview::scene::region::{Commands, GameLogic, Known};
-use purview::scene::{EntityId, Epoch, Region, RegionId, Scene, SceneId};
+use purview::scene::region::{Commands, Known};
+use purview::scene::{EntityId, Epoch, Region, RegionId, SceneId};
 
 use self::commands::Probes;
 pub(super) use self::history::{History, When};
@@ -30,6 +30,7 @@ use self::watching::Watching;
 pub(super) use self::wealth::{FRESH, SETTLED};
 use super::{Authority, Host, Inner, Invariant, Journal, Judge, Scope, TICK, Wrong};
 use crate::game::accounts::Holding;
+use crate::game::each_region;
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
 use crate::game::watched::{Watched, Watcher};
 use crate::rng::Rng;
@@ -287,22 +288,18 @@ impl Game {
     }
 }
 
-/// Makes the rules of each region of a simulated process, seen by the judge.
-#[derive(Debug)]
-pub struct WatchedGame {
-    pub rules: Arc<dyn LogicFactory>,
-    pub eye: Arc<super::Eye>,
-    /// What the judge's own commands are drawn from.
-    pub seed: u64,
-}
-
-impl LogicFactory for WatchedGame {
-    fn make(&self, scene: &Arc<Scene>, region: RegionId) -> Option<Box<dyn GameLogic>> {
-        let rules = self.rules.make(scene, region)?;
-        let probes = Some(Rng::new(self.seed ^ u64::from(region.0) << 32));
-        let watcher = GameEye { probes, ..GameEye::of(&self.eye) };
+/// The rules of each region of a simulated process, seen by the judge, whose own commands are drawn from the seed.
+pub fn watched_game(
+    rules: Arc<dyn LogicFactory>,
+    eye: Arc<super::Eye>,
+    seed: u64,
+) -> Arc<dyn LogicFactory> {
+    each_region(move |scene, region| {
+        let rules = rules.make(scene, region)?;
+        let probes = Some(Rng::new(seed ^ u64::from(region.0) << 32));
+        let watcher = GameEye { probes, ..GameEye::of(&eye) };
         Some(Box::new(Watched { rules, watcher }))
-    }
+    })
 }
 
 pub(crate) struct GameEye {

@@ -49,8 +49,8 @@ impl Judge {
         if not_at_rest.is_some() {
             return not_at_rest;
         }
-        let shown = |client: &Client| client.shown(&inner.trails);
-        let shown = inner.clients.iter().map(|(id, client)| (*id, shown(client))).collect();
+        let clients = inner.clients.iter();
+        let shown = clients.map(|(id, client)| (*id, client.shown.clone())).collect();
         let cap_of = |id| inner.clients.get(&id).map_or(0, |client| client.cap);
         let is_bonded = |a: &EntityId, b: &EntityId| inner.messages.share_a_bond(a, b);
         let stable = views_are_stable(&shown, cap_of, is_bonded, &all, &self.scope);
@@ -82,7 +82,7 @@ impl Judge {
         if place != client.place {
             return Err((None, format!("{id} is at {place:?}, not at {:?}", client.place)));
         }
-        shown_are_near((id, place), &client.shown(&inner.trails), all, &self.scope)
+        shown_are_near((id, place), &client.shown, all, &self.scope)
             .map_err(|(other, text)| (Some(other), text))
     }
 

@@ -1,5 +1,6 @@
 //! The frames that clients receive, and whether they are legal.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use purview::scene::{EntityId, Pos};
@@ -71,43 +72,34 @@ impl Judge {
         let came = || moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
         let anew = superseded || (now < *excused && came());
         let is_continued = client.continues_at(frame.epoch) && frame.resync;
-        if frame.resync {
-            client.begins_anew();
-        }
+        let before = if frame.resync { std::mem::take(&mut client.shown) } else { BTreeMap::new() };
         for gone in &frame.leaves {
-            client.hides(trails.number(*gone));
+            client.shown.remove(gone);
         }
         for entered in &frame.enters {
-            let stayed = is_continued && client.was_shown(trails.number(entered.id));
-            let received = client.received.entry(entered.id).or_default();
-            received.since = if stayed { received.since } else { now };
+            let stayed = is_continued && before.contains_key(&entered.id);
+            let told = client.told.entry(entered.id).or_default();
+            told.since = if stayed { told.since } else { now };
         }
         let mut off_trail = None;
         for (of, pos) in changed {
-            let number = trails.number(of);
-            let (known, seen) = client.shows(number, pos, frame.resync);
+            let known = client.shown.insert(of, pos).or_else(|| before.get(&of).copied());
             // A trajectory may begin anywhere between two ticks.
             let differs = known != Some(pos) && !self.scope.judged;
-            let (_, trail) = trails.of(number);
-            if !differs || trail.is_empty() {
-                continue;
-            }
-            match trail.find(pos, if anew { Mark::default() } else { seen.mark }) {
-                Ok(mark) => seen.mark = mark,
+            let Some(trail) = trails.get(&of).filter(|_| differs) else { continue };
+            let mark = &mut client.told.entry(of).or_default().mark;
+            match trail.find(pos, if anew { Mark::default() } else { *mark }) {
+                Ok(found) => *mark = found,
                 Err(how) => off_trail = Some((of, pos, how)),
             }
         }
-        ((client.view_size(), client.cap), off_trail)
+        ((client.shown.len(), client.cap), off_trail)
     }
 
     /// The present positions of the entities in a client's view.
     pub fn sees(&self, id: EntityId, who: impl IntoIterator<Item = (EntityId, Pos)>) {
-        let Inner { clients, trails, .. } = &mut *self.inner();
-        if let Some(client) = clients.get_mut(&id) {
-            client.begins_anew();
-            for (other, pos) in who {
-                client.shows(trails.number(other), pos, false);
-            }
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.shown = who.into_iter().collect();
         }
     }
 

@@ -1,12 +1,12 @@
 //! Each invariant: the judge reports a violation, and accepts what is legal.
 
-use purview::scene::{Facing, Kind, Plane, Pos, SessionId};
+use purview::scene::{Plane, Pos, SessionId};
 use purview::wire::Frame;
-use purview::wire::client::frame::{Acted, Entered};
 
 use super::quiescence::FRESH;
 use super::rules::{shown_are_near, views_are_stable};
 use super::*;
+use crate::oracle::tests::server::{acted, empty_frame, entered};
 
 /// What a case does to a judge.
 type Change = fn(&Judge);
@@ -35,7 +35,12 @@ fn acting(epoch: u64, region: u32, region_epoch: u64, host: Host) -> Acting {
 }
 
 fn frame(tick: u64) -> Frame {
-    Frame::empty(Tick(tick), Seq(0), Epoch(1))
+    empty_frame(tick, Seq(0))
+}
+
+/// A frame in which player 2 does an action.
+fn acts(tick: u64, number: u64) -> Frame {
+    Frame { acts: vec![acted(EntityId(2), &number.to_be_bytes())], ..frame(tick) }
 }
 
 const SCOPE: Scope = Scope {
@@ -114,13 +119,8 @@ fn inputs_go_back_only_after_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn an_action_shown_twice_is_a_violation_unless_its_owner_has_crashed() {
-    let acted = |number: u64| {
-        let payload = number.to_be_bytes().to_vec().into();
-        Frame { acts: vec![Acted { id: EntityId(2), payload, logic: false }], ..frame(60) }
-    };
     // Its tick is as late as the time at which it is shown.
-    let me = EntityId(1);
-    let show = |judge: &Judge, number| judge.shown(me, &acted(number), []);
+    let show = |judge: &Judge, number| judge.shown(EntityId(1), &acts(60, number), []);
     let dead = judge();
     tokio::time::sleep(LATE * 2).await;
     show(&dead, 1);
@@ -150,7 +150,7 @@ async fn an_action_shown_twice_is_a_violation_unless_its_owner_has_crashed() {
 fn an_older_position_and_a_wrong_one_are_violations() {
     let walks = |judge: &Judge, x| {
         let mut inner = judge.inner();
-        inner.trails.note(EntityId(2), Epoch(1), Pos::ground(x, 0));
+        inner.trails.entry(EntityId(2)).or_default().note(Epoch(1), Pos::ground(x, 0));
     };
     let shown = |judge: &Judge, x| {
         judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))]);
@@ -173,7 +173,8 @@ fn an_older_position_shown_by_one_of_two_owners_is_no_violation() {
     let walked = || {
         let judge = judge();
         for x in 0..3 {
-            judge.inner().trails.note(EntityId(2), Epoch(1), Pos::ground(x, 0));
+            let mut inner = judge.inner();
+            inner.trails.entry(EntityId(2)).or_default().note(Epoch(1), Pos::ground(x, 0));
         }
         judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(2, 0))]);
         judge.inner().acting.get_mut(&EntityId(1)).unwrap().player.epoch = Epoch(2);
@@ -197,11 +198,7 @@ fn an_older_position_shown_by_one_of_two_owners_is_no_violation() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_action_is_a_violation_unless_its_player_was_told() {
-    let acted = |number: u64| {
-        let payload = number.to_be_bytes().to_vec().into();
-        Frame { acts: vec![Acted { id: EntityId(2), payload, logic: false }], ..frame(2) }
-    };
-    let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), []);
+    let show = |judge: &Judge, number| judge.shown(EntityId(1), &acts(2, number), []);
     let (quiet, told, silent, taken_over) = (judge(), judge(), judge(), judge());
     tokio::time::sleep(LATE).await;
     for judge in [&quiet, &told, &silent, &taken_over] {
@@ -224,24 +221,10 @@ async fn a_missing_action_is_a_violation_unless_its_player_was_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resync_excuses_no_missing_action_but_a_resumed_connection_and_a_recovered_region_do() {
-    let act = |number: u64| Acted {
-        id: EntityId(2),
-        payload: number.to_be_bytes().to_vec().into(),
-        logic: false,
-    };
-    let entered = || Entered {
-        id: EntityId(2),
-        kind: Kind::PLAYER,
-        x: 0,
-        y: 0,
-        z: 0,
-        facing: Facing::default(),
-        properties: Vec::new(),
-        trajectory: None,
-    };
     let resync = |epoch: Epoch, shows: bool| {
-        let (enters, acts) = (if shows { vec![entered()] } else { Vec::new() }, Vec::new());
-        Frame { resync: true, enters, acts, epoch, ..frame(2) }
+        let two = entered(EntityId(2), Pos::ground(0, 0));
+        let enters = if shows { vec![two] } else { Vec::new() };
+        Frame { resync: true, enters, epoch, ..frame(2) }
     };
     let show = |judge: &Judge, frame: &Frame| {
         let shown = frame.enters.iter().map(|entered| (entered.id, Pos::ground(0, 0)));
@@ -258,7 +241,7 @@ async fn a_resync_excuses_no_missing_action_but_a_resumed_connection_and_a_recov
         let judge = judge();
         tokio::time::sleep(LATE).await;
         judge.acts(EntityId(2), 1);
-        show(&judge, &Frame { acts: vec![act(1)], ..frame(2) });
+        show(&judge, &acts(2, 1));
         judge.acts(EntityId(2), 2);
         change(&judge);
         if !stays {
@@ -267,7 +250,7 @@ async fn a_resync_excuses_no_missing_action_but_a_resumed_connection_and_a_recov
         tokio::time::sleep(LATE).await;
         show(&judge, &resync(epoch, true));
         judge.acts(EntityId(2), 3);
-        show(&judge, &Frame { acts: vec![act(3)], epoch, ..frame(3) });
+        show(&judge, &Frame { epoch, ..acts(3, 3) });
         let violation = found(&judge);
         assert_eq!(violation, is_violation.then_some(Invariant::ActReceived), "{why}");
     }

@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use purview::scene::{EntityId, Epoch, Pos};
-use rustc_hash::FxHashMap;
+use purview::scene::{Epoch, Pos};
 
 /// How many positions of a player are kept: more than any view is late.
 const REMEMBERED: usize = 400;
@@ -33,44 +32,7 @@ pub struct Trail {
     first: u64,
 }
 
-/// The trails of all players. Players are numbered in the order of their first position.
-#[derive(Debug, Default)]
-pub struct Trails {
-    numbers: FxHashMap<EntityId, u32>,
-    all: Vec<(EntityId, Trail)>,
-}
-
-impl Trails {
-    pub fn number(&mut self, id: EntityId) -> usize {
-        let Trails { numbers, all } = self;
-        let number = numbers.entry(id).or_insert_with(|| {
-            all.push((id, Trail::default()));
-            (all.len() - 1) as u32
-        });
-        *number as usize
-    }
-
-    /// The number of an entity that was somewhere.
-    pub fn known(&self, id: EntityId) -> Option<usize> {
-        self.numbers.get(&id).map(|number| *number as usize)
-    }
-
-    pub fn of(&self, number: usize) -> (EntityId, &Trail) {
-        let (id, trail) = &self.all[number];
-        (*id, trail)
-    }
-
-    pub fn note(&mut self, id: EntityId, epoch: Epoch, pos: Pos) {
-        let number = self.number(id);
-        self.all[number].1.note(epoch, pos);
-    }
-}
-
 impl Trail {
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// Notes a position. A player that stands has one position.
     pub fn note(&mut self, epoch: Epoch, pos: Pos) {
         if self.places.back() == Some(&(epoch, pos)) {

@@ -55,8 +55,6 @@ impl Judge {
             places.iter().all(|(a, b)| a.0 == b.0 && a.1.dist2(b.1) < near2)
         };
         let others = inner.clients.keys().filter(|id| **id != me && is_near(id));
-        let unseen = others
-            .filter(|id| !inner.trails.known(**id).is_some_and(|number| mine.is_shown(number)));
-        unseen.copied().collect()
+        others.filter(|id| !mine.shown.contains_key(id)).copied().collect()
     }
 }

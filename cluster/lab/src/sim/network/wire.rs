@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Sink, Stream};
+use parking_lot::{Mutex, MutexGuard};
 use purview::clock;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -98,13 +99,9 @@ impl Wire {
         }
     }
 
-    fn way(&self, way: usize) -> MutexGuard<'_, Way> {
-        self.ways[way].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn set_silent(&self, silent: [bool; 2]) {
-        for (way, silent) in silent.into_iter().enumerate() {
-            let mut way = self.way(way);
+        for (way, silent) in self.ways.iter().zip(silent) {
+            let mut way = way.lock();
             way.silent = silent;
             way.wake();
         }
@@ -112,20 +109,19 @@ impl Wire {
 
     /// Sets whether one end receives nothing from the other one.
     pub(super) fn note(&self, silent: bool) {
-        let mut since = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.silent.lock();
         *since = silent.then(|| since.unwrap_or_else(Instant::now));
     }
 
     /// How long one end has received nothing from the other one, if so.
     pub(super) fn silent_for(&self) -> Option<Duration> {
-        let since = *self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        since.map(|since| since.elapsed())
+        self.silent.lock().map(|since| since.elapsed())
     }
 
     pub(super) fn break_off(&self) {
         self.broken.store(true, Relaxed);
-        for way in 0..2 {
-            let mut way = self.way(way);
+        for way in &self.ways {
+            let mut way = way.lock();
             way.broken = true;
             way.wake();
         }
@@ -152,7 +148,7 @@ pub struct Receiver {
 
 impl Sender {
     fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), Silent>> {
-        let mut way = self.wire.way(self.way);
+        let mut way = self.wire.ways[self.way].lock();
         match () {
             () if way.broken || way.deaf => Poll::Ready(Err(Silent)),
             () if way.bytes < WINDOW => Poll::Ready(Ok(())),
@@ -164,12 +160,12 @@ impl Sender {
     }
 
     fn say(&self, message: Bytes) -> Result<(), Silent> {
-        self.put(self.wire.way(self.way), message)
+        self.put(self.wire.ways[self.way].lock(), message)
     }
 
     /// Sends a message if there is room, and otherwise returns it.
     pub fn say_now(&self, message: Bytes) -> Result<Option<Bytes>, Silent> {
-        let way = self.wire.way(self.way);
+        let way = self.wire.ways[self.way].lock();
         if way.bytes >= WINDOW && !way.broken && !way.deaf {
             return Ok(Some(message));
         }
@@ -183,7 +179,7 @@ impl Sender {
         let now = clock::since(self.net.began());
         way.bytes += message.len();
         way.queue.push_back(message);
-        let mut packets = self.net.packets();
+        let mut packets = self.net.0.packets.lock();
         way.last = packets.arrival(now).max(way.last);
         packets.bring(way.last, &self.wire, self.way);
         Ok(())
@@ -217,7 +213,7 @@ impl Sink<Bytes> for Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        let mut way = self.wire.way(self.way);
+        let mut way = self.wire.ways[self.way].lock();
         way.ended = true;
         way.receives.wake();
     }
@@ -229,7 +225,7 @@ impl Receiver {
     }
 
     fn poll_recv(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
-        let mut way = self.wire.way(self.way);
+        let mut way = self.wire.ways[self.way].lock();
         if way.broken {
             return Poll::Ready(None);
         }
@@ -261,7 +257,7 @@ impl Stream for Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        let mut way = self.wire.way(self.way);
+        let mut way = self.wire.ways[self.way].lock();
         way.deaf = true;
         way.says.wake();
     }
@@ -323,7 +319,7 @@ impl Net {
         let mut sleep = pin!(sleep_until(self.began()));
         loop {
             std::future::poll_fn(|cx| {
-                let mut packets = self.packets();
+                let mut packets = self.0.packets.lock();
                 packets.carrier.wait(cx);
                 let Some(next) = packets.next() else {
                     packets.until = Ms::MAX;
@@ -338,14 +334,14 @@ impl Net {
             })
             .await;
             let now = self.now();
-            let due = || self.packets().take(now);
+            let due = || self.0.packets.lock().take(now);
             while let Some(mut arrivals) = due() {
                 for (wire, way) in arrivals.drain(..) {
-                    let mut way = wire.way(way);
+                    let mut way = wire.ways[way].lock();
                     way.arrived += 1;
                     way.receives.wake();
                 }
-                self.packets().spare.push(arrivals);
+                self.0.packets.lock().spare.push(arrivals);
             }
         }
     }

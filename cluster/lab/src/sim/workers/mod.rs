@@ -5,8 +5,9 @@
 pub mod rules;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use purview_server::simulation::workers::proto::Request;
 use purview_server::simulation::workers::{Hub, Responses};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -49,22 +50,18 @@ pub struct Workers {
     all: [One; WORKERS as usize],
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Workers {
     /// A process lets workers in.
     pub fn open(&self, host: Host) -> UnboundedReceiver<Visit> {
         let (visit, visits) = unbounded_channel();
-        lock(&self.doors).insert(host, visit);
+        self.doors.lock().insert(host, visit);
         visits
     }
 
     /// Changes what is wrong with a worker.
     pub fn trouble(&self, number: u32, trouble: Trouble) {
         let Some(one) = self.all.get(number as usize) else { return };
-        *lock(&one.trouble) = trouble;
+        *one.trouble.lock() = trouble;
         one.changed.notify_one();
     }
 
@@ -74,7 +71,7 @@ impl Workers {
 
     pub(super) fn one(&self, number: u32) -> (&One, Trouble) {
         let one = &self.all[number as usize];
-        (one, *lock(&one.trouble))
+        (one, *one.trouble.lock())
     }
 
     /// Waits while the worker is in any such trouble.
@@ -93,7 +90,7 @@ impl Workers {
         rng: &mut Rng,
         last: Option<Host>,
     ) -> Option<(Host, UnboundedSender<Visit>)> {
-        let doors = lock(&self.doors);
+        let doors = self.doors.lock();
         let open = doors.iter().filter(|(_, door)| !door.is_closed());
         let open: Vec<_> = open.map(|(host, door)| (*host, door.clone())).collect();
         let again = open.iter().find(|(host, _)| Some(*host) == last).cloned();

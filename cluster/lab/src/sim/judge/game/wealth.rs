@@ -1,6 +1,5 @@
 //! What must hold at rest: no gold is lost and none is there twice, and clients know the properties as they are.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use purview::scene::EntityId;
@@ -8,8 +7,9 @@ use purview::scene::properties::Properties;
 
 use super::super::{Invariant, Judge};
 use super::{Game, Seen};
+use crate::game::accounts::{Survey, balance};
 use crate::game::is_secret;
-use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER, PRIZE, TAKER};
+use crate::game::rules::{PLAYER, PRIZE, TAKER};
 use crate::sim::Logic;
 
 /// The longest time between two sights of an entity that lives.
@@ -61,17 +61,11 @@ impl Game {
     fn wealth(&self, now: Duration) -> Option<(Vec<EntityId>, String)> {
         let players = || self.entities.values().filter(|seen| seen.what.kind == PLAYER);
         let left: Vec<_> = players().filter(|seen| now.saturating_sub(seen.at) > FRESH).collect();
-        let live: Vec<_> = self.all_that_live(now).collect();
-        let taken: BTreeSet<u64> =
-            live.iter().flat_map(|(_, e)| &e.what.taken).map(|t| t.0).collect();
-        let sum = |kind| -> i64 {
-            let of = live.iter().filter(|(id, e)| e.what.kind == kind && !taken.contains(&id.0));
-            of.map(|(_, e)| e.what.gold).sum()
-        };
+        let live: Survey =
+            self.all_that_live(now).map(|(id, seen)| (id.0, seen.what.clone())).collect();
         let gone: i64 = left.iter().map(|seen| seen.what.gold).sum();
-        let gold = sum(PLAYER) + sum(MONSTER) + sum(DROP) + gone;
-        let minted: i64 =
-            live.iter().filter(|(_, e)| e.what.kind == LAIR).map(|(_, e)| e.what.minted).sum();
+        let (there, minted) = balance(&live);
+        let gold = there + gone;
         // A player that leaves when its region dies may have taken what is undone.
         let late = left.iter().flat_map(|seen| {
             seen.what.taken.iter().filter(|(_, at)| at + UNSURE_TICKS > seen.when.tick.0)
@@ -80,8 +74,9 @@ impl Game {
         if (gold - minted).abs() <= unsure {
             return None;
         }
-        let of: Vec<EntityId> = live.iter().map(|(id, _)| **id).collect();
-        let taker = live.iter().filter(|(_, e)| e.properties.read::<i64>(TAKER) != 0).count();
+        let of = live.into_keys().map(EntityId).collect();
+        let taker =
+            self.all_that_live(now).filter(|(_, e)| e.properties.read::<i64>(TAKER) != 0).count();
         Some((
             of,
             format!(
