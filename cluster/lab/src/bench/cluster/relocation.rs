@@ -205,8 +205,8 @@ impl<'a> Trial<'a> {
     fn relocate(&self) -> anyhow::Result<()> {
         let owners = self.console.owners()?;
         let nodes = self.cluster.nodes().iter().map(|node| &node.name);
-        let free = nodes.filter(|name| owners.values().all(|owner| owner != *name));
-        let to = free.last().context("every node runs a region")?.clone();
+        let mut free = nodes.filter(|name| owners.values().all(|owner| owner != *name));
+        let to = free.next_back().context("every node runs a region")?.clone();
         self.console.order("/api/cluster/move", &MoveCommand { region: 0, node: to.clone() })?;
         self.wait(|| Ok(self.console.owners()?.get(&0) == Some(&to)))
     }
