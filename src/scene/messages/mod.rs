@@ -47,6 +47,8 @@ pub use logic_message::{
 pub use order::{
     Destination, EntityAction, Motion, Order, SceneChange, SceneOrder, SetProperty, Spawn, Speaker,
 };
-pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};
+pub use session::{
+    Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed, RouteNotice,
+};
 
 pub use super::views::{Bond, KeptBonds, MAX_BONDS, NamedBond};

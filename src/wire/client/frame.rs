@@ -94,7 +94,7 @@ pub struct RefusedInput {
 }
 
 /// What a player is told in a tick.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     /// The tick whose state the frame carries.
     pub tick: Tick,
@@ -156,23 +156,7 @@ impl Crowd {
 impl Frame {
     /// A frame in which nothing has changed.
     pub fn empty(tick: Tick, ack: Seq, epoch: Epoch) -> Frame {
-        Frame {
-            tick,
-            ack,
-            epoch,
-            resync: false,
-            enters: Vec::new(),
-            leaves: Vec::new(),
-            moves: Vec::new(),
-            trajectories: Vec::new(),
-            turns: Vec::new(),
-            acts: Vec::new(),
-            properties: Vec::new(),
-            messages: Vec::new(),
-            refused: Vec::new(),
-            own: None,
-            crowd: None,
-        }
+        Frame { tick, ack, epoch, ..Frame::default() }
     }
 }
 

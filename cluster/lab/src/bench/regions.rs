@@ -6,8 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use purview::scene::messages::{Asker, Command, CommandId, Effect, Input, Notice, Spawn};
 use purview::scene::{
-    EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId,
-    Tick, ViewLimits,
+    EntityId, Kind, Pos, Region, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
 };
 
 pub(super) const LAND_CM: i32 = 51_200;
@@ -29,20 +28,8 @@ pub(super) fn scene(spec: SceneSpec) -> anyhow::Result<Arc<Scene>> {
 
 /// An entity at a place; a player's session has its number.
 pub(crate) fn spawn(id: u64, kind: Kind, pos: Pos) -> Spawn {
-    Spawn {
-        id: EntityId(id),
-        kind,
-        plane: Plane(0),
-        pos,
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Facing::EAST,
-        properties: Default::default(),
-        session: (kind == Kind::PLAYER).then_some(SessionId(id)),
-        subject: Default::default(),
-        account: Default::default(),
-        bonds: Default::default(),
-    }
+    let session = (kind == Kind::PLAYER).then_some(SessionId(id));
+    Spawn { session, ..Spawn::new(EntityId(id), kind, pos) }
 }
 
 /// A command of the game's logic, as a caller gives it.

@@ -31,7 +31,7 @@ pub struct SavedInbound {
     pub waiting: Vec<BorderBatch>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Neighbour {
     pub(super) id: RegionId,
     /// What it says under a lower epoch is late.
@@ -65,15 +65,7 @@ impl Neighbour {
             since: entry.epoch,
             epoch: entry.epoch,
             lineage: entry.epoch,
-            last: Tick(0),
-            progress: Progress::default(),
-            sound: Tick(0),
-            expired: false,
-            ended: false,
-            is_new: false,
-            blank: false,
-            changed: None,
-            waiting: VecDeque::new(),
+            ..Neighbour::default()
         }
     }
 

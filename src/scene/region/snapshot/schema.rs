@@ -55,7 +55,7 @@ pub struct SavedGhost {
 }
 
 /// A region at the end of a tick. Its bytes: `encode` and `decode` in `wire`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RegionSnapshot {
     pub(in crate::scene::region) scene: SceneId,
     pub(in crate::scene::region) region: RegionId,
@@ -127,39 +127,7 @@ impl RegionSnapshot {
     /// have had: players are presented, and other regions return entities that were handed to it
     /// recently.
     pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
-        let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
-        let (inbound, outbound, escrow, came, unclaimed, fences) = Default::default();
-        RegionSnapshot {
-            scene,
-            region,
-            epoch,
-            lineage: epoch,
-            tick: Tick(0),
-            whole: false,
-            reals,
-            ghosts,
-            doors: None,
-            relations: Vec::new(),
-            contents: None,
-            moved,
-            inbox,
-            arrivals,
-            incoming,
-            view_queue: SavedViewQueue::default(),
-            inbound,
-            swept: Tick(0),
-            crashed: Vec::new(),
-            outbound,
-            escrow,
-            came,
-            unclaimed,
-            recent_actions: Default::default(),
-            group_messages: Default::default(),
-            fences,
-            departing: Vec::new(),
-            logic: Vec::new(),
-            outbox: Default::default(),
-        }
+        RegionSnapshot { scene, region, epoch, lineage: epoch, ..RegionSnapshot::default() }
     }
 
     /// Contents that a list of another form has left are no entities of this scene any more.
