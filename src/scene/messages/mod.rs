@@ -31,8 +31,8 @@ pub use border::{
 };
 pub use effect::Effect;
 pub use frame::{
-    Crowd, Entering, Following, FrameBatch, InputRefused, LISTS, Moving, PropertyUpdate, Refusal,
-    SessionFrame, Subset, TrajectoryUpdate,
+    Crowd, Entering, Following, FrameBatch, InputRefused, KIND_OF, KINDS, LISTS, Moving,
+    PropertyUpdate, Refusal, SessionFrame, Subset, TrajectoryUpdate,
 };
 pub use heard::Heard;
 pub use input::Input;

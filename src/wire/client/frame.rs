@@ -10,7 +10,7 @@ use super::logic_message::{Message, messages};
 use super::movement::{Going, OwnMove};
 use super::properties::{ChangedProperty, EnteredProperty, Turned, changed, entered};
 use super::trajectories::{TrajectoryUpdate, maybe, trajectory, update};
-use crate::scene::messages::{FrameBatch, Moving, Speaker};
+use crate::scene::messages::{FrameBatch, KINDS, Moving, Speaker};
 use crate::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use crate::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, Tick};
 use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
@@ -172,13 +172,9 @@ pub const FRAME_TYPE: u8 = 66;
 pub struct EncodedBatch {
     batch: FrameBatch,
     bytes: Vec<u8>,
-    // Offset of each piece; the last entry is the end of the last piece.
-    entering: Vec<u32>,
-    moving: Vec<u32>,
-    trajectories: Vec<u32>,
-    turning: Vec<u32>,
-    acting: Vec<u32>,
-    properties: Vec<u32>,
+    /// By the kinds of pieces: the offset of each piece; the last entry is the end of the last piece.
+    starts: [Vec<u32>; KINDS],
+    /// The same of crowds.
     crowds: Vec<u32>,
 }
 
@@ -193,7 +189,8 @@ impl EncodedBatch {
     /// Replaces the batch and returns the old one for reuse.
     pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
         let old = std::mem::replace(&mut self.batch, batch);
-        let EncodedBatch { batch, bytes, entering, moving, trajectories, .. } = self;
+        let EncodedBatch { batch, bytes, starts, crowds } = self;
+        let [entering, moving, trajectories, turning, acting, properties] = starts;
         bytes.clear();
         bytes.reserve(batch.moving.len() * MOVED);
         pieces(bytes, entering, &batch.entering, |out, e| {
@@ -221,13 +218,6 @@ impl EncodedBatch {
             uint(out, m.facing.0.into());
         });
         pieces(bytes, trajectories, &batch.trajectories, update);
-        self.encode_rest();
-        old
-    }
-
-    /// Encodes turns, actions, properties and crowds.
-    fn encode_rest(&mut self) {
-        let EncodedBatch { batch, bytes, turning, acting, properties, crowds, .. } = self;
         pieces(bytes, turning, &batch.turning, |out, (id, facing)| {
             array(out, 2);
             uint(out, id.0);
@@ -246,6 +236,7 @@ impl EncodedBatch {
             sint(out, c.z.into());
             bin(out, &c.dots);
         });
+        old
     }
 
     /// The batch that is encoded.
@@ -261,24 +252,24 @@ impl EncodedBatch {
     pub fn write_frame(&self, index: usize, wants_crowd: bool, out: &mut Vec<u8>) {
         let s = &self.batch.sessions[index];
         // The last list is the session's alone: its client may not see it.
-        let [enters, moves, trajectories, turns, acts, properties, _] = self.batch.refs_of(s);
+        let [enters, others @ .., _] = self.batch.refs_of(s);
+        let [entering, starts @ ..] = &self.starts;
         out.extend_from_slice(&[0x92, FRAME_TYPE]);
         array(out, 15);
         uint(out, self.batch.tick.0);
         uint(out, s.ack.0.into());
         uint(out, s.epoch.0);
         flag(out, s.resync);
-        self.list(out, &self.entering, enters);
+        self.list(out, entering, enters);
         let leaves = self.batch.leaves_of(s);
         array(out, leaves.len());
         for id in leaves {
             uint(out, id.0);
         }
-        self.list(out, &self.moving, moves);
-        self.list(out, &self.trajectories, trajectories);
-        self.list(out, &self.turning, turns);
-        self.list(out, &self.acting, acts);
-        self.list(out, &self.properties, properties);
+        // Moves, trajectories, turns, acts and properties.
+        for (starts, refs) in starts.iter().zip(others) {
+            self.list(out, starts, refs);
+        }
         messages(out, self.batch.told_of(s));
         let refused = self.batch.refused_of(s);
         array(out, refused.len());
