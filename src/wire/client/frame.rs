@@ -8,12 +8,12 @@ use serde_bytes::ByteBuf;
 use super::codes::ErrorCode;
 use super::logic_message::{Message, messages};
 use super::movement::{Going, OwnMove};
-use super::properties::{ChangedProperty, EnteredProperty, Turned, changed, entered};
-use super::trajectories::{TrajectoryUpdate, maybe, trajectory, update};
-use crate::scene::messages::{FrameBatch, KINDS, Moving, Speaker};
+use super::properties::{ChangedProperty, EnteredProperty, Turned};
+use super::trajectories::TrajectoryUpdate;
+use crate::scene::messages::{FrameBatch, KINDS, Moving};
 use crate::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
+use crate::scene::pieces::{self, NIL, array, flag, maybe, trajectory, uint};
 use crate::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, Tick};
-use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
 
 /// An entity comes into view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,49 +193,13 @@ impl EncodedBatch {
         let [entering, moving, trajectories, turning, acting, properties] = starts;
         bytes.clear();
         bytes.reserve(batch.moving.len() * MOVED);
-        pieces(bytes, entering, &batch.entering, |out, e| {
-            array(out, 8);
-            uint(out, e.id.0);
-            uint(out, e.kind.0.into());
-            sint(out, e.pos.x.into());
-            sint(out, e.pos.y.into());
-            sint(out, e.pos.z.into());
-            uint(out, e.facing.0.into());
-            entered(out, e.properties.levels());
-            match &e.trajectory {
-                Some(c) => trajectory(out, c),
-                None => out.push(NIL),
-            }
-        });
-        pieces(bytes, moving, &batch.moving, |out, m| {
-            array(out, 7);
-            uint(out, m.id.0);
-            sint(out, m.pos.x.into());
-            sint(out, m.pos.y.into());
-            sint(out, m.pos.z.into());
-            sint(out, m.vx_cm_s.into());
-            sint(out, m.vz_cm_s.into());
-            uint(out, m.facing.0.into());
-        });
-        pieces(bytes, trajectories, &batch.trajectories, update);
-        pieces(bytes, turning, &batch.turning, |out, (id, facing)| {
-            array(out, 2);
-            uint(out, id.0);
-            uint(out, facing.0.into());
-        });
-        pieces(bytes, acting, &batch.acting, |out, (id, payload, by)| {
-            array(out, 3);
-            uint(out, id.0);
-            bin(out, payload);
-            flag(out, *by == Speaker::Logic);
-        });
-        pieces(bytes, properties, &batch.properties, changed);
-        pieces(bytes, crowds, &batch.crowds, |out, c| {
-            array(out, 3);
-            sint(out, c.x.into());
-            sint(out, c.z.into());
-            bin(out, &c.dots);
-        });
+        encode(bytes, entering, &batch.entering, pieces::entering);
+        encode(bytes, moving, &batch.moving, pieces::moving);
+        encode(bytes, trajectories, &batch.trajectories, pieces::trajectory_update);
+        encode(bytes, turning, &batch.turning, pieces::turning);
+        encode(bytes, acting, &batch.acting, pieces::acting);
+        encode(bytes, properties, &batch.properties, pieces::property);
+        encode(bytes, crowds, &batch.crowds, pieces::crowd);
         old
     }
 
@@ -302,11 +266,7 @@ impl EncodedBatch {
     }
 }
 
-fn flag(out: &mut Vec<u8>, on: bool) {
-    out.push(if on { 0xc3 } else { 0xc2 });
-}
-
-fn pieces<T>(
+fn encode<T>(
     bytes: &mut Vec<u8>,
     starts: &mut Vec<u32>,
     items: &[T],

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::scene::messages::SessionFrame;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::region::egress::crowd_len;
+use crate::scene::pieces;
 use crate::scene::region::entities::{EntityStore, own_of};
 use crate::scene::region::views::Viewer;
 
@@ -96,7 +96,7 @@ impl FramePart {
         }
         let crowds = &mut self.batch.crowds;
         if let Some(ix) = self.crowds.of_viewer(reader.tick, entities, viewer.slot, crowds) {
-            viewer.allowance.charge(crowd_len(&self.batch.crowds[ix as usize]));
+            viewer.allowance.charge(pieces::len(|out| pieces::crowd(out, &crowds[ix as usize])));
             (frame.crowd_at, frame.crowd) = (ix, 1);
         }
     }
