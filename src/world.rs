@@ -40,9 +40,8 @@ use crate::scene::properties::{
 };
 use crate::scene::spec::{MoveSpec, Moves};
 use crate::scene::{
-    Account, EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, SubjectHash, Tick, ViewLimits, Visibility, inspect::InspectedEntity,
-    workers::Workers,
+    EntityId, Facing, Kind, Plane, Pos, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, ViewLimits, Visibility, inspect::InspectedEntity, workers::Workers,
 };
 
 pub use self::entity::Entity;
@@ -173,20 +172,9 @@ impl World {
         let rings = sight.unwrap_or(self.scene.spec.range);
         let sight = ViewLimits { rings, cap: view_cap };
         let session = player.then_some(SessionId(id.0));
-        let spawn = Spawn {
-            id,
-            kind,
-            plane,
-            pos,
-            sight,
-            left_at: None,
-            facing,
-            properties,
-            session,
-            subject: SubjectHash::NONE,
-            account: Account::NONE,
-            bonds: KeptBonds { named: bonds, ..KeptBonds::default() },
-        };
+        let bonds = KeptBonds { named: bonds, ..KeptBonds::default() };
+        let new = Spawn::new(id, kind, pos);
+        let spawn = Spawn { plane, sight, facing, properties, session, bonds, ..new };
         self.handle(Input::Enter(Box::new(spawn)));
         self.entities.insert(id, (kind, player.then_some(Seq(0))));
         Ok(id)

@@ -42,7 +42,7 @@ pub fn dist_cm(d2: u64) -> u32 {
 }
 
 /// A rectangle on the ground, in centimetres: `x0 <= x < x1`, `z0 <= z < z1`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Rect {
     /// West edge, inside.
     pub x0: i32,

@@ -215,15 +215,6 @@ impl Grid {
         self.cells.all_mut().flat_map(|cell| cell.entries.iter_mut())
     }
 
-    /// Sets the tag of the entity at `spot`.
-    #[inline]
-    pub fn set_tag(&mut self, spot: Spot, tag: u32) {
-        let cell = self.cells.get_mut(spot.cell);
-        if let Some(entry) = cell.and_then(|c| c.entries.get_mut(spot.ix as usize)) {
-            entry.tag = tag;
-        }
-    }
-
     /// The entries of one patch; empty outside the grid.
     pub fn patch(&self, at: Patch) -> &[IndexEntry] {
         if at.x < 0 || at.z < 0 || at.x >= self.cols || at.z >= self.rows {

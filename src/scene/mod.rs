@@ -17,6 +17,7 @@ pub mod mutants;
 pub mod names;
 pub mod pace;
 pub mod patch;
+pub(crate) mod pieces;
 pub mod player;
 pub mod portals;
 mod prefetch;

@@ -88,6 +88,12 @@ impl ViewLimits {
     pub const NONE: ViewLimits = ViewLimits { rings: RangeSet::NONE, cap: ViewCap::SCENE };
 }
 
+impl Default for ViewLimits {
+    fn default() -> ViewLimits {
+        ViewLimits::FULL
+    }
+}
+
 impl From<RangeSet> for ViewLimits {
     /// These rings, and as many players as the scene allows.
     fn from(rings: RangeSet) -> ViewLimits {

@@ -467,11 +467,6 @@ impl Scene {
         self.map.bounds.contains(pos) && pos.y.unsigned_abs() <= limit
     }
 
-    /// The layer of a kind; `None` if the scene has no such kind.
-    pub fn layer_of(&self, kind: Kind) -> Option<usize> {
-        self.spec.kinds.get(usize::from(kind.0)).map(|k| k.layer)
-    }
-
     /// The properties of a kind; `None` if the scene has no such kind.
     pub fn schema(&self, kind: Kind) -> Option<&Schema> {
         self.schemas.get(usize::from(kind.0))

@@ -245,11 +245,10 @@ fn lies() -> Vec<(&'static str, Input)> {
                     my_yes: 1,
                     their_yes: 1,
                     seen: 1,
-                    their_turn: false,
                     shown: true,
                     sent: Tick(u64::MAX),
                     epoch: Epoch(u64::MAX),
-                    withheld: 0,
+                    ..PeerState::default()
                 });
             }),
         ),

@@ -339,7 +339,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
 #[test]
 fn the_newer_position_wins_and_applied_inputs_of_both_sides_count() {
     let route = |notice: &Notice| match notice {
-        Notice::Route { last_applied, epoch, .. } => (*last_applied, *epoch),
+        Notice::Route(route) => (route.last_applied, route.epoch),
         other => panic!("{other:?}"),
     };
     let later = Pos::ground(2_700, 400);
@@ -438,7 +438,7 @@ fn a_handoff_to_a_recovering_region_is_reported_under_its_epoch() {
     (101..150).for_each(|n| to.tick(Tick(n), &mut fx));
     assert!(!to.is_recovering());
     let told = notices_for(session, &fx).into_iter().rev().find_map(|notice| match notice {
-        Notice::Route { epoch, .. } => Some(epoch),
+        Notice::Route(route) => Some(route.epoch),
         _ => None,
     });
     let has = to.acting_players().map(|player| player.epoch).last();

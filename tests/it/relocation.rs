@@ -80,9 +80,7 @@ fn sessions_learn_the_applied_inputs_under_the_next_epoch() {
     let mut fx = Vec::new();
     let next = Region::restore(w.scene.clone(), RegionId(0), Epoch(2), snapshot, &mut fx);
     assert!(next.is_ok());
-    let [Effect::Notice(session, Notice::Route { epoch, last_applied, arrived, .. })] = &fx[..]
-    else {
-        panic!("{fx:?}");
-    };
-    assert_eq!((*session, *epoch, *last_applied, *arrived), (a, Epoch(2), Seq(1), false));
+    let [Effect::Notice(session, Notice::Route(route))] = &fx[..] else { panic!("{fx:?}") };
+    let told = (*session, route.epoch, route.last_applied, route.arrived);
+    assert_eq!(told, (a, Epoch(2), Seq(1), false));
 }

@@ -282,7 +282,7 @@ fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
         });
         let replaced = told.clone().filter(|(_, notice)| matches!(notice, Notice::Replaced));
         assert_eq!(replaced.map(|(session, _)| session).collect::<Vec<_>>(), [a], "{order:?}");
-        let route = told.filter(|(_, notice)| matches!(notice, Notice::Route { .. })).last();
+        let route = told.filter(|(_, notice)| matches!(notice, Notice::Route(_))).last();
         assert_eq!(route.map(|(session, _)| session), Some(newer), "{order:?}");
     }
 }

@@ -75,7 +75,7 @@ fn through_bytes(snapshot: RegionSnapshot) -> RegionSnapshot {
 
 fn notices(fx: &[Effect]) -> Vec<(SessionId, &'static str)> {
     let name = |notice: &Notice| match notice {
-        Notice::Route { .. } => "route",
+        Notice::Route(_) => "route",
         Notice::Left { .. } => "left",
         Notice::Bonds { .. } => "bonds",
         Notice::Present { .. } => "present",

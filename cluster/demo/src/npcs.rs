@@ -15,7 +15,7 @@ use purview::actor::directory::{CallError, Directory};
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{Command, Input, Motion, Order, Spawn};
 use purview::scene::movement::Vector;
-use purview::scene::{Account, EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId, SubjectHash};
+use purview::scene::{EntityId, Kind, Plane, Pos, RegionId, Scene, SceneId};
 use purview_server::node::hosted::Hosted;
 use purview_server::node::inspect;
 use purview_server::node::population::Population;
@@ -88,20 +88,8 @@ async fn appear(directory: &Directory) {
                 let Some(id) = directory.new_entity() else { return };
                 // Entities that do not walk lie anywhere on the map.
                 let (pos, _) = Walk::of(&scene, id).at(now_ms(directory));
-                let spawn = Spawn {
-                    id,
-                    kind,
-                    plane: Plane(0),
-                    pos,
-                    sight: scene.spec.range.into(),
-                    left_at: None,
-                    facing: Default::default(),
-                    properties: Default::default(),
-                    session: None,
-                    subject: SubjectHash::NONE,
-                    account: Account::NONE,
-                    bonds: Default::default(),
-                };
+                let sight = scene.spec.range.into();
+                let spawn = Spawn { sight, ..Spawn::new(id, kind, pos) };
                 while !add(directory, &scene, pos, spawn.clone()) {
                     tokio::time::sleep(STEP).await;
                 }

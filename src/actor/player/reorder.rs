@@ -11,7 +11,7 @@ use std::time::Duration;
 use actix_rt::time::Instant;
 
 use crate::actor::address::Delivery;
-use crate::scene::messages::Notice;
+use crate::scene::messages::{Notice, RouteNotice};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Epoch, Tick};
 
@@ -86,7 +86,7 @@ impl ReorderBuffer {
     /// Whether the old owner's last frame is missing before this.
     fn must_wait(&self, delivery: &Delivery) -> bool {
         match delivery {
-            Delivery::Notice(Notice::Route { epoch, tick, .. }) => {
+            Delivery::Notice(Notice::Route(RouteNotice { epoch, tick, .. })) => {
                 // An owner that died sends nothing more.
                 let dead = self.epoch.is_of_a_life_before(*epoch);
                 !mutants::has(Mutant::NoReorder)
@@ -115,7 +115,7 @@ impl ReorderBuffer {
         match &delivery {
             Delivery::Frame(encoded, _) => self.last = self.last.max(encoded.batch().tick),
             // The first owner owes a frame of this tick, even if it hands the player off at once.
-            Delivery::Notice(Notice::Route { tick, .. }) if self.last == Tick(0) => {
+            Delivery::Notice(Notice::Route(RouteNotice { tick, .. })) if self.last == Tick(0) => {
                 self.last = Tick(tick.0.saturating_sub(1));
             }
             _ => {}
@@ -138,7 +138,7 @@ fn epoch_of(delivery: &Delivery) -> Option<Epoch> {
         Delivery::Frame(encoded, index) => {
             encoded.batch().sessions.get(*index as usize).map(|frame| frame.epoch)
         }
-        Delivery::Notice(Notice::Route { epoch, .. }) => Some(*epoch),
+        Delivery::Notice(Notice::Route(route)) => Some(route.epoch),
         Delivery::Notice(_) | Delivery::Owner(..) => None,
     }
 }
@@ -149,7 +149,6 @@ mod tests {
 
     use super::*;
     use crate::scene::messages::{FrameBatch, SessionFrame};
-    use crate::scene::{Plane, Pos, RegionId, SceneId, Seq, SubjectHash};
     use crate::wire::EncodedBatch;
 
     fn frame(tick: u64, epoch: u64) -> Delivery {
@@ -160,20 +159,13 @@ mod tests {
     }
 
     fn route(tick: u64, epoch: u64, arrived: bool) -> Delivery {
-        Delivery::Notice(Notice::Route {
-            subject: SubjectHash::NONE,
-            facing: Default::default(),
-            scene: SceneId(0),
-            region: RegionId(0),
-            epoch: Epoch(epoch),
-            last_applied: Seq(0),
-            tick: Tick(tick),
-            plane: Plane(0),
-            pos: Pos::ground(0, 0),
-            own: None,
+        let (epoch, tick) = (Epoch(epoch), Tick(tick));
+        Delivery::Notice(Notice::Route(RouteNotice {
+            epoch,
+            tick,
             arrived,
-            unconfirmed: None,
-        })
+            ..RouteNotice::default()
+        }))
     }
 
     /// What is delivered when these come, as text: `f10@1` is the frame of tick 10 under epoch 1.
@@ -191,7 +183,7 @@ mod tests {
                     let batch = encoded.batch();
                     format!("f{}@{}", batch.tick, batch.sessions[0].epoch)
                 }
-                Delivery::Notice(Notice::Route { epoch, .. }) => format!("r@{epoch}"),
+                Delivery::Notice(Notice::Route(route)) => format!("r@{}", route.epoch),
                 Delivery::Notice(_) | Delivery::Owner(..) => "n".into(),
             })
             .collect()

@@ -185,10 +185,8 @@ impl Notices {
             Notice::Left { .. } | Notice::Refused(_) | Notice::Replaced | Notice::OtherSubject
         );
         waiting.retain(|old| {
-            if let (Notice::Route { arrived: old, .. }, Notice::Route { arrived, .. }) =
-                (old, &mut notice)
-            {
-                *arrived |= *old;
+            if let (Notice::Route(old), Notice::Route(route)) = (old, &mut notice) {
+                route.arrived |= old.arrived;
             }
             !last && std::mem::discriminant(old) != kind
         });
@@ -200,7 +198,7 @@ impl Notices {
     /// receive that its player has arrived.
     pub(super) fn take_arrival(&mut self, session: SessionId) -> bool {
         let news = self.0.remove(&session).unwrap_or_default();
-        news.iter().any(|notice| matches!(notice, Notice::Route { arrived: true, .. }))
+        news.iter().any(|notice| matches!(notice, Notice::Route(route) if route.arrived))
     }
 
     /// All news, each session's in order.
@@ -213,9 +211,9 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::messages::Refusal;
+    use crate::scene::messages::{Refusal, RouteNotice};
     use crate::scene::views::{ViewMsg, ViewMsgBody};
-    use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Seq, SubjectHash, Tick};
+    use crate::scene::{EntityId, Epoch, RegionId, SubjectHash};
 
     fn to_region(input: Input) -> ToRegion {
         ToRegion { input, client: None }
@@ -290,24 +288,7 @@ mod tests {
     }
 
     fn route(epoch: u64, arrived: bool) -> Notice {
-        let (scene, region, last_applied) = (SceneId(0), RegionId(0), Seq(0));
-        let (tick, plane, pos, own) = (Tick(1), Plane(0), Pos::ground(0, 0), None);
-        let epoch = Epoch(epoch);
-        let (facing, subject) = Default::default();
-        Notice::Route {
-            subject,
-            scene,
-            region,
-            epoch,
-            last_applied,
-            tick,
-            plane,
-            pos,
-            facing,
-            own,
-            arrived,
-            unconfirmed: None,
-        }
+        Notice::Route(RouteNotice { epoch: Epoch(epoch), arrived, ..RouteNotice::default() })
     }
 
     #[test]

@@ -42,7 +42,7 @@ const FREE: Record = Record { before: ABSENT, now: ABSENT };
 
 const LEAST_CHANGES: usize = 8_000;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rings {
     ground: Rect,
     patch_cm: u32,
@@ -86,17 +86,8 @@ struct Compare<'a> {
 
 impl Rings {
     pub fn new(rules: &Rules, patch_cm: i32) -> Rings {
-        Rings {
-            ground: rules.ground,
-            patch_cm: patch_cm.unsigned_abs(),
-            records: Vec::new(),
-            patches: Vec::new(),
-            queue: Vec::new(),
-            queued: Vec::new(),
-            index: Index::default(),
-            changed: Vec::new(),
-            found: 0,
-        }
+        let patch_cm = patch_cm.unsigned_abs();
+        Rings { ground: rules.ground, patch_cm, ..Rings::default() }
     }
 
     #[inline]

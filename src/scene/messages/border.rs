@@ -22,7 +22,7 @@ use crate::scene::{
 };
 
 /// Everything that a region knows of an entity which lives in another one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GhostState {
     /// The entity.
     pub id: EntityId,
@@ -103,7 +103,7 @@ pub struct GhostLeave {
 }
 
 /// What a region mirrors to one neighbour in a tick. One per neighbour and tick, even when empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BorderBatch {
     /// The sender.
     pub from: RegionId,
@@ -170,25 +170,7 @@ impl BorderBatch {
         (from, epoch, lineage): (RegionId, Epoch, Epoch),
         (tick, prev): (Tick, Tick),
     ) -> BorderBatch {
-        let (enters, changes, levels, links, leaves, acts, earlier) = Default::default();
-        let relations = Vec::new();
-        let full = false;
-        BorderBatch {
-            from,
-            epoch,
-            lineage,
-            tick,
-            prev,
-            full,
-            enters,
-            changes,
-            levels,
-            links,
-            leaves,
-            acts,
-            earlier,
-            relations,
-        }
+        BorderBatch { from, epoch, lineage, tick, prev, ..BorderBatch::default() }
     }
 
     /// Takes the actions out, as a batch of the same tick that has nothing else.
@@ -233,7 +215,7 @@ pub struct SeenState {
 }
 
 /// An entity on its way to another region: its whole state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handoff {
     /// The region that it leaves.
     pub from: RegionId,
@@ -345,55 +327,17 @@ impl Handoff {
 
     /// The same without the entity's relations to others, and without what its client was told.
     pub fn alone(&self) -> Handoff {
-        let (peers, seen, properties_told, gone, refused) = Default::default();
-        let (told, heard, acts_due) = Default::default();
-        let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
-        let Handoff {
-            pace,
-            held,
-            resync,
-            disconnected_until,
-            stays_until,
-            asleep_until,
-            teleported,
-            scene,
-            by_map,
-            since_ms,
-            unconfirmed,
-            ..
-        } = *self;
         Handoff {
-            from,
-            from_epoch,
-            state: self.state.clone(),
-            ties: self.ties.clone(),
-            epoch,
-            last_applied,
-            tick,
-            peers,
-            view_counter,
-            seen,
-            properties_told,
-            gone,
-            refused,
-            told,
-            heard,
+            peers: Vec::new(),
+            seen: Vec::new(),
+            properties_told: Tick(0),
+            gone: Vec::new(),
+            refused: Vec::new(),
+            told: Vec::new(),
+            heard: Heard::default(),
             heard_since_ms: u64::MAX,
-            mover: self.mover.clone(),
-            watch: self.watch.clone(),
-            pace,
-            held,
-            resync,
-            teleported,
-            disconnected_until,
-            stays_until,
-            asleep_until,
-            scene,
-            by_map,
-            since_ms,
-            acts: self.acts.clone(),
-            acts_due,
-            unconfirmed,
+            acts_due: Vec::new(),
+            ..self.clone()
         }
     }
 }

@@ -135,10 +135,10 @@ pub struct PropertyUpdate {
 pub const LISTS: usize = 7;
 
 /// Kinds of pieces: two of the lists refer to properties.
-const KINDS: usize = 6;
+pub const KINDS: usize = 6;
 
 /// The kind of piece of each list.
-const KIND_OF: [usize; LISTS] = [0, 1, 2, 3, 4, 5, 5];
+pub const KIND_OF: [usize; LISTS] = [0, 1, 2, 3, 4, 5, 5];
 
 /// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

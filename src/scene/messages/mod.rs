@@ -31,8 +31,8 @@ pub use border::{
 };
 pub use effect::Effect;
 pub use frame::{
-    Crowd, Entering, Following, FrameBatch, InputRefused, LISTS, Moving, PropertyUpdate, Refusal,
-    SessionFrame, Subset, TrajectoryUpdate,
+    Crowd, Entering, Following, FrameBatch, InputRefused, KIND_OF, KINDS, LISTS, Moving,
+    PropertyUpdate, Refusal, SessionFrame, Subset, TrajectoryUpdate,
 };
 pub use heard::Heard;
 pub use input::Input;
@@ -47,6 +47,8 @@ pub use logic_message::{
 pub use order::{
     Destination, EntityAction, Motion, Order, SceneChange, SceneOrder, SetProperty, Spawn, Speaker,
 };
-pub use session::{Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed};
+pub use session::{
+    Departed, FIRST_SESSION, Notice, Presented, Resume, ResumeFor, Resumed, RouteNotice,
+};
 
 pub use super::views::{Bond, KeptBonds, MAX_BONDS, NamedBond};

@@ -162,7 +162,7 @@ impl EntityAction {
 }
 
 /// A new entity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spawn {
     /// Its id; not in use.
     pub id: EntityId,
@@ -194,19 +194,6 @@ pub struct Spawn {
 impl Spawn {
     /// An entity of nobody at a place of plane 0, which faces east and sees as far as its scene allows.
     pub fn new(id: EntityId, kind: Kind, pos: Pos) -> Spawn {
-        Spawn {
-            id,
-            kind,
-            plane: Plane(0),
-            pos,
-            sight: ViewLimits::FULL,
-            left_at: None,
-            facing: Facing::EAST,
-            properties: Properties::default(),
-            session: None,
-            subject: SubjectHash::NONE,
-            account: Account::NONE,
-            bonds: KeptBonds::default(),
-        }
+        Spawn { id, kind, pos, ..Spawn::default() }
     }
 }

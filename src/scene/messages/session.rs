@@ -18,7 +18,7 @@ use crate::scene::{
 
 /// What a session knows of its player, for a region that may know less because it continues from a
 /// checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presented {
     /// The player.
     pub id: EntityId,
@@ -86,9 +86,9 @@ pub struct Resume {
     pub purpose: ResumeFor,
 }
 
-/// A player whose client has come back, for its new session: a [`Notice::Route`], and what the session
+/// A player whose client has come back, for its new session: a [`RouteNotice`], and what the session
 /// would know from the join.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// Whose the player is.
     pub subject: SubjectHash,
@@ -124,11 +124,10 @@ pub struct Resumed {
 
 impl Resumed {
     /// The same as a route, for a session that knows the rest.
-    pub fn as_route(self) -> Notice {
+    pub fn as_route(self) -> RouteNotice {
         let Resumed { subject, scene, region, epoch, last_applied, tick, .. } = self;
         let Resumed { plane, pos, facing, own, unconfirmed, .. } = self;
-        let arrived = false;
-        Notice::Route {
+        RouteNotice {
             subject,
             scene,
             region,
@@ -139,7 +138,7 @@ impl Resumed {
             pos,
             facing,
             own,
-            arrived,
+            arrived: false,
             unconfirmed,
         }
     }
@@ -188,37 +187,41 @@ pub enum ResumeFor {
     Leave,
 }
 
+/// Where a session's entity lives.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteNotice {
+    /// Whose the entity is: a session of another subject never has it.
+    pub subject: SubjectHash,
+    /// The scene.
+    pub scene: SceneId,
+    /// The owner.
+    pub region: RegionId,
+    /// The entity's epoch; a route with a lower epoch is late.
+    pub epoch: Epoch,
+    /// The last input that was applied.
+    pub last_applied: Seq,
+    /// The tick from which this holds.
+    pub tick: Tick,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its place.
+    pub pos: Pos,
+    /// The way it faces.
+    pub facing: Facing,
+    /// Its movement; `None` where places are trusted.
+    pub own: Option<Box<Own>>,
+    /// Whether it came here by entering or by a teleport (and not by walking over a border).
+    pub arrived: bool,
+    /// See [`Handoff::unconfirmed`](super::Handoff::unconfirmed).
+    #[serde(default)]
+    pub unconfirmed: Option<(Seq, Seq)>,
+}
+
 /// What a session is told of its entity, beside frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
-    /// The entity lives in `region` from now on; inputs that were not applied yet go there.
-    Route {
-        /// Whose the entity is: a session of another subject never has it.
-        subject: SubjectHash,
-        /// The scene.
-        scene: SceneId,
-        /// The owner.
-        region: RegionId,
-        /// The entity's epoch; a route with a lower epoch is late.
-        epoch: Epoch,
-        /// The last input that was applied.
-        last_applied: Seq,
-        /// The tick from which this holds.
-        tick: Tick,
-        /// Its plane.
-        plane: Plane,
-        /// Its place.
-        pos: Pos,
-        /// The way it faces.
-        facing: Facing,
-        /// Its movement; `None` where places are trusted.
-        own: Option<Box<Own>>,
-        /// Whether it came here by entering or by a teleport (and not by walking over a border).
-        arrived: bool,
-        /// See [`Handoff::unconfirmed`](super::Handoff::unconfirmed).
-        #[serde(default)]
-        unconfirmed: Option<(Seq, Seq)>,
-    },
+    /// The entity lives in a region from now on; inputs that were not applied yet go there.
+    Route(RouteNotice),
     /// The entity is gone; from `tick` on no client is shown it.
     Left {
         /// The first tick without it.

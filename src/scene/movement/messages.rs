@@ -111,6 +111,11 @@ impl Trajectory {
         self.motion.position(self.elapsed_ms(now))
     }
 
+    /// Milliseconds after which it ends; `None`: not before the next one.
+    pub(crate) fn ends_ms(&self) -> Option<u32> {
+        (self.lasts_ms != u32::MAX).then_some(self.lasts_ms)
+    }
+
     /// Milliseconds of the move that are over at `now`.
     pub(crate) fn elapsed_ms(&self, now: ServerMs) -> u32 {
         let elapsed = u32::try_from(now.since(self.start)).unwrap_or(u32::MAX);

@@ -6,7 +6,7 @@
 use super::Player;
 use super::io::{Arrival, ClientRequest, End, PlayerEffect, Problem, Reply, State, TeleportTarget};
 use crate::scene::messages::{KeptBonds, Order, Spawn};
-use crate::scene::{Facing, Kind, Seq};
+use crate::scene::{Kind, Seq};
 
 impl Player {
     pub(super) fn premature(&mut self, request: &ClientRequest, out: &mut Vec<PlayerEffect>) {
@@ -54,18 +54,15 @@ impl Player {
         self.memory.begin_with(&properties);
         self.memory.take_bonds(bonds.clone());
         let spawn = Spawn {
-            id: self.id,
-            kind: Kind::PLAYER,
             plane: to.plane,
-            pos: to.pos,
             sight,
             left_at,
-            facing: Facing::EAST,
             properties,
             session: Some(self.session),
             subject: self.subject,
             account: self.account.clone(),
             bonds,
+            ..Spawn::new(id, Kind::PLAYER, to.pos)
         };
         self.link.enter(to.region, Box::new(spawn));
     }

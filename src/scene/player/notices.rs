@@ -3,58 +3,27 @@
 //! Every notice carries an epoch. A notice of a lower epoch than the known one is late, and changes
 //! nothing.
 
+use super::Player;
 use super::client::refuse;
 use super::io::{End, PlayerEffect, Problem, Reply, State};
 use super::link::Route;
-use super::{Player, ScenePlane};
-use crate::scene::messages::{Claim, Input, Notice};
-use crate::scene::movement::Own;
+use crate::scene::messages::{Claim, Input, Notice, RouteNotice};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::properties::Properties;
-use crate::scene::{Epoch, Facing, Pos, RegionId, Seq, Tick};
-
-/// Where the player lives, as a route says.
-struct Lives {
-    place: ScenePlane,
-    pos: Pos,
-    facing: Facing,
-    last_applied: Seq,
-    tick: Tick,
-    own: Option<Box<Own>>,
-    arrived: bool,
-    unconfirmed: Option<(Seq, Seq)>,
-}
+use crate::scene::{Epoch, RegionId, Seq, Tick};
 
 impl Player {
     pub(super) fn notice(&mut self, now_ms: u64, notice: Notice, out: &mut Vec<PlayerEffect>) {
         self.link.unblock();
         match notice {
-            Notice::Route { subject, .. } if subject != self.subject => {
+            Notice::Route(route) if route.subject != self.subject => {
                 crate::log_limited!(at now_ms; error, player = %self.id, "a region told a session of another subject's player");
             }
-            Notice::Route { epoch, .. } if self.state == State::Resuming => {
+            Notice::Route(route) if self.state == State::Resuming => {
                 // The player was found and handed off at once, and the new owner's route came first.
-                self.search.keep_early(epoch, notice);
+                self.search.keep_early(route);
             }
-            Notice::Route {
-                scene,
-                region,
-                epoch,
-                last_applied,
-                tick,
-                plane,
-                pos,
-                facing,
-                own,
-                arrived,
-                unconfirmed,
-                ..
-            } => {
-                let place = (scene, plane);
-                let lives =
-                    Lives { place, pos, facing, last_applied, tick, own, arrived, unconfirmed };
-                self.lives_in(now_ms, (region, epoch), lives, out);
-            }
+            Notice::Route(route) => self.lives_in(now_ms, route, out),
             Notice::Left { tick, epoch, properties } => {
                 self.left(now_ms, tick, (epoch, &properties), out);
             }
@@ -83,21 +52,15 @@ impl Player {
         }
     }
 
-    /// The player lives in a region, under this epoch.
-    fn lives_in(
-        &mut self,
-        now_ms: u64,
-        (region, epoch): (RegionId, Epoch),
-        lives: Lives,
-        out: &mut Vec<PlayerEffect>,
-    ) {
+    /// The player lives in a region.
+    fn lives_in(&mut self, now_ms: u64, route: RouteNotice, out: &mut Vec<PlayerEffect>) {
+        let RouteNotice { scene, region, epoch, last_applied, tick, plane, .. } = route;
+        let RouteNotice { pos, facing, own, arrived, unconfirmed, .. } = route;
         let before = self.link.epoch();
-        if !self.reroute(now_ms, (region, epoch), lives.last_applied) {
+        if !self.reroute(now_ms, (region, epoch), last_applied) {
             return;
         }
-        let Lives { place: (scene, plane), pos, facing, last_applied, tick, own, arrived, .. } =
-            lives;
-        self.tell_unconfirmed(lives.unconfirmed, out);
+        self.tell_unconfirmed(unconfirmed, out);
         self.tick = self.tick.max(tick);
         let anew = before.is_some_and(|before| before.is_of_a_life_before(epoch));
         if anew {

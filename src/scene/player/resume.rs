@@ -8,7 +8,7 @@ use super::Player;
 use super::client::{give_back, refuse};
 use super::io::{Arrival, ClientRequest, Comeback, PlayerEffect, Problem, Reply, State};
 use super::link::Route;
-use crate::scene::messages::{Input, Notice, Resume, ResumeFor, Resumed};
+use crate::scene::messages::{Input, Notice, Resume, ResumeFor, Resumed, RouteNotice};
 use crate::scene::{EntityId, Epoch, RegionId, Seq};
 
 /// Which regions are asked for the player.
@@ -33,8 +33,8 @@ pub(super) struct Search {
     owners: Vec<(RegionId, Epoch)>,
     /// The highest epoch of frames that came before it was known where the player is.
     heard_elsewhere: Option<Epoch>,
-    /// The newest route that came before that, and its epoch.
-    early: Option<(Epoch, Box<Notice>)>,
+    /// The newest route that came before that.
+    early: Option<Box<RouteNotice>>,
 }
 
 impl Search {
@@ -83,9 +83,9 @@ impl Search {
     }
 
     /// A route has come before it is known where the player is; the newest one is kept.
-    pub(super) fn keep_early(&mut self, epoch: Epoch, route: Notice) {
-        if self.early.as_ref().is_none_or(|(known, _)| *known < epoch) {
-            self.early = Some((epoch, Box::new(route)));
+    pub(super) fn keep_early(&mut self, route: RouteNotice) {
+        if self.early.as_ref().is_none_or(|known| known.epoch < route.epoch) {
+            self.early = Some(Box::new(route));
         }
     }
 
@@ -229,7 +229,7 @@ impl Player {
     pub(super) fn resumed(&mut self, now_ms: u64, found: Resumed, out: &mut Vec<PlayerEffect>) {
         if self.state != State::Resuming {
             // The answer came twice, or from a former owner.
-            return self.notice(now_ms, found.as_route(), out);
+            return self.notice(now_ms, Notice::Route(found.as_route()), out);
         }
         if found.subject != self.subject {
             return self.is_of_other_subject(now_ms, out);
@@ -252,8 +252,8 @@ impl Player {
         let joined = Reply::Joined { scene, plane, pos, facing, tick, sight, own, ack };
         out.push(PlayerEffect::Reply(joined));
         self.tell_unconfirmed(unconfirmed, out);
-        if let Some((_, route)) = self.search.early.take() {
-            self.notice(now_ms, *route, out);
+        if let Some(route) = self.search.early.take() {
+            self.notice(now_ms, Notice::Route(*route), out);
         }
         let newer = self.link.route().and_then(|route| self.search.newer_owner(route));
         self.search.end();

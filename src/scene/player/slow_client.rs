@@ -5,8 +5,9 @@ use crate::scene::messages::Input;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, SessionId, Tick};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Resync {
+    #[default]
     No,
     Due,
     // Since this time of the session's clock.
@@ -17,7 +18,7 @@ enum Resync {
 
 /// Levels, not edges: what the region should be doing and what it was told. The difference is sent
 /// when the region can be reached.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SlowClient {
     capacity: usize,
     held_since_ms: Option<u64>,
@@ -38,17 +39,7 @@ pub(super) struct SlowClient {
 impl SlowClient {
     /// For a queue in which `capacity` messages may wait.
     pub(super) fn new(capacity: usize) -> SlowClient {
-        SlowClient {
-            capacity: capacity.max(1),
-            held_since_ms: None,
-            told_hold: false,
-            release_unproven: false,
-            frame_ms: 0,
-            told: Tick(0),
-            resync: Resync::No,
-            question: 0,
-            is_asked_again: false,
-        }
+        SlowClient { capacity: capacity.max(1), ..SlowClient::default() }
     }
 
     /// Whether a frame of this tick may be passed on while `queued` messages wait. A resync says after which frame it

@@ -6,8 +6,8 @@ mod slow_client;
 
 use super::*;
 use crate::scene::messages::{
-    Destination, Entering, FrameBatch, Input, InputRefused, Notice, Order, Refusal, SessionFrame,
-    Spawn,
+    Destination, Entering, FrameBatch, Input, InputRefused, Notice, Order, Refusal, RouteNotice,
+    SessionFrame, Spawn,
 };
 use crate::scene::{
     Account, EntityHandle, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, SubjectHash,
@@ -100,7 +100,7 @@ fn route(region: RegionId, epoch: u64, last_applied: u32, arrived: bool) -> Noti
 }
 
 fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) -> Notice {
-    Notice::Route {
+    Notice::Route(RouteNotice {
         subject: ADA,
         scene: SCENE,
         region,
@@ -109,11 +109,9 @@ fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) 
         tick: Tick(10),
         plane: Plane(plane),
         pos: Pos::ground(1, 2),
-        facing: Default::default(),
-        own: None,
         arrived,
-        unconfirmed: None,
-    }
+        ..RouteNotice::default()
+    })
 }
 
 fn left(tick: u64) -> Notice {

@@ -32,9 +32,7 @@ use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::snapshot::RegionSnapshot;
 use crate::scene::terrain::DoorOrder;
 use crate::scene::views::Ties;
-use crate::scene::{
-    Account, EntityId, Epoch, Plane, Pos, RegionId, Scene, SubjectHash, Tick, TickStamp, ViewLimits,
-};
+use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, Scene, Tick, TickStamp};
 
 /// Epochs between the births of a content in two openings of its plane: more than it has handoffs while regions
 /// remember it.
@@ -200,18 +198,10 @@ impl Region {
     fn first_state(&self, id: EntityId) -> Option<Spawn> {
         let (content, plane) = self.identity.scene().contents().get(id)?;
         Some(Spawn {
-            id,
-            kind: content.kind,
             plane,
-            pos: content.pos,
-            sight: ViewLimits::FULL,
-            left_at: None,
             facing: content.facing,
             properties: content.begins_with(),
-            session: None,
-            subject: SubjectHash::NONE,
-            account: Account::NONE,
-            bonds: Default::default(),
+            ..Spawn::new(id, content.kind, content.pos)
         })
     }
 

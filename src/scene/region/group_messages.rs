@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::Region;
 use super::custody::Past;
@@ -29,7 +30,7 @@ const MAX_KEPT: usize = 1_024;
 const AHEAD_MS: u64 = 10_000;
 
 /// Messages for groups that came of late.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct GroupMessages {
     /// The messages, the oldest first.
     kept: VecDeque<(Tick, GroupMessage)>,
@@ -51,21 +52,7 @@ impl GroupMessages {
         self.kept.push_back((now, message.clone()));
         true
     }
-
-    /// What is kept, for a snapshot.
-    pub fn save(&self) -> SavedGroupMessages {
-        let kept = self.kept.iter().cloned().collect();
-        (kept, self.heard.clone())
-    }
-
-    /// What a snapshot has kept.
-    pub fn restored((kept, heard): SavedGroupMessages) -> GroupMessages {
-        GroupMessages { kept: kept.into(), heard }
-    }
 }
-
-/// The messages of [`GroupMessages`], and which have come.
-pub type SavedGroupMessages = (Vec<(Tick, GroupMessage)>, Heard);
 
 impl Region {
     /// A message for the player at `slot`.

@@ -164,29 +164,17 @@ fn counts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::SessionId;
     use crate::scene::messages::Presented;
-    use crate::scene::{Facing, Plane, Pos, RegionId, Seq, SessionId, ViewLimits};
 
     fn presented(id: u64, epoch: u64) -> Input {
         Input::Present(Box::new(Presented {
-            subject: Default::default(),
-            account: Default::default(),
             id: EntityId(id),
             session: SessionId(id),
-            to: RegionId(0),
             epoch: Epoch(epoch),
-            acked: Seq(0),
-            plane: Plane(0),
-            pos: Pos::ground(0, 0),
-            placed_by: Seq(0),
-            own: None,
             tick: Tick(1),
-            sight: ViewLimits::FULL,
-            facing: Facing::EAST,
-            properties: Default::default(),
-            bonds: Default::default(),
-            teleport: None,
             since_ms: 1,
+            ..Presented::default()
         }))
     }
 

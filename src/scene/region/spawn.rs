@@ -7,7 +7,9 @@ use super::custody::counter;
 use super::entities::{NewEntity, Role};
 use super::mailbox::Mailbox;
 use super::views::Viewer;
-use crate::scene::messages::{Departed, Effect, EnterCause, LeaveCause, Notice, Refusal, Spawn};
+use crate::scene::messages::{
+    Departed, Effect, EnterCause, LeaveCause, Notice, Refusal, RouteNotice, Spawn,
+};
 use crate::scene::properties::MAX_ENTITY_BYTES;
 use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, Tick, TickStamp};
@@ -173,7 +175,7 @@ impl Region {
         let (body, record) = (self.entities.body(slot), self.entities.record(slot));
         let Some(viewer) = self.views.get(body.viewer) else { return };
         let Some(session) = viewer.session else { return };
-        let route = Notice::Route {
+        let route = RouteNotice {
             subject: viewer.subject,
             scene: self.identity.scene().id,
             region: self.identity.id(),
@@ -187,7 +189,7 @@ impl Region {
             arrived,
             unconfirmed: viewer.unconfirmed,
         };
-        fx.push(Effect::Notice(session, route));
+        fx.push(Effect::Notice(session, Notice::Route(route)));
         self.tell_bonds(slot, fx);
     }
 }

@@ -84,7 +84,7 @@ pub enum ViewMsgBody {
 }
 
 /// The registers of one peer, as they travel in a handoff.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerState {
     /// The peer.
     pub id: EntityId,

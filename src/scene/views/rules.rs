@@ -28,6 +28,12 @@ impl Key {
     }
 }
 
+impl Default for Key {
+    fn default() -> Key {
+        Key::WORST
+    }
+}
+
 /// A scene's limits for view lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewRules {

@@ -8,12 +8,12 @@ use serde_bytes::ByteBuf;
 use super::codes::ErrorCode;
 use super::logic_message::{Message, messages};
 use super::movement::{Going, OwnMove};
-use super::properties::{ChangedProperty, EnteredProperty, Turned, changed, entered};
-use super::trajectories::{TrajectoryUpdate, maybe, trajectory, update};
-use crate::scene::messages::{FrameBatch, Moving, Speaker};
+use super::properties::{ChangedProperty, EnteredProperty, Turned};
+use super::trajectories::TrajectoryUpdate;
+use crate::scene::messages::{FrameBatch, KINDS, Moving};
 use crate::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
+use crate::scene::pieces::{self, NIL, array, flag, maybe, trajectory, uint};
 use crate::scene::{EntityId, Epoch, Facing, Kind, Pos, Seq, Tick};
-use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
 
 /// An entity comes into view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ pub struct RefusedInput {
 }
 
 /// What a player is told in a tick.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
     /// The tick whose state the frame carries.
     pub tick: Tick,
@@ -156,23 +156,7 @@ impl Crowd {
 impl Frame {
     /// A frame in which nothing has changed.
     pub fn empty(tick: Tick, ack: Seq, epoch: Epoch) -> Frame {
-        Frame {
-            tick,
-            ack,
-            epoch,
-            resync: false,
-            enters: Vec::new(),
-            leaves: Vec::new(),
-            moves: Vec::new(),
-            trajectories: Vec::new(),
-            turns: Vec::new(),
-            acts: Vec::new(),
-            properties: Vec::new(),
-            messages: Vec::new(),
-            refused: Vec::new(),
-            own: None,
-            crowd: None,
-        }
+        Frame { tick, ack, epoch, ..Frame::default() }
     }
 }
 
@@ -188,13 +172,9 @@ pub const FRAME_TYPE: u8 = 66;
 pub struct EncodedBatch {
     batch: FrameBatch,
     bytes: Vec<u8>,
-    // Offset of each piece; the last entry is the end of the last piece.
-    entering: Vec<u32>,
-    moving: Vec<u32>,
-    trajectories: Vec<u32>,
-    turning: Vec<u32>,
-    acting: Vec<u32>,
-    properties: Vec<u32>,
+    /// By the kinds of pieces: the offset of each piece; the last entry is the end of the last piece.
+    starts: [Vec<u32>; KINDS],
+    /// The same of crowds.
     crowds: Vec<u32>,
 }
 
@@ -209,59 +189,18 @@ impl EncodedBatch {
     /// Replaces the batch and returns the old one for reuse.
     pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
         let old = std::mem::replace(&mut self.batch, batch);
-        let EncodedBatch { batch, bytes, entering, moving, trajectories, .. } = self;
+        let EncodedBatch { batch, bytes, starts, crowds } = self;
+        let [entering, moving, trajectories, turning, acting, properties] = starts;
         bytes.clear();
         bytes.reserve(batch.moving.len() * MOVED);
-        pieces(bytes, entering, &batch.entering, |out, e| {
-            array(out, 8);
-            uint(out, e.id.0);
-            uint(out, e.kind.0.into());
-            sint(out, e.pos.x.into());
-            sint(out, e.pos.y.into());
-            sint(out, e.pos.z.into());
-            uint(out, e.facing.0.into());
-            entered(out, e.properties.levels());
-            match &e.trajectory {
-                Some(c) => trajectory(out, c),
-                None => out.push(NIL),
-            }
-        });
-        pieces(bytes, moving, &batch.moving, |out, m| {
-            array(out, 7);
-            uint(out, m.id.0);
-            sint(out, m.pos.x.into());
-            sint(out, m.pos.y.into());
-            sint(out, m.pos.z.into());
-            sint(out, m.vx_cm_s.into());
-            sint(out, m.vz_cm_s.into());
-            uint(out, m.facing.0.into());
-        });
-        pieces(bytes, trajectories, &batch.trajectories, update);
-        self.encode_rest();
+        encode(bytes, entering, &batch.entering, pieces::entering);
+        encode(bytes, moving, &batch.moving, pieces::moving);
+        encode(bytes, trajectories, &batch.trajectories, pieces::trajectory_update);
+        encode(bytes, turning, &batch.turning, pieces::turning);
+        encode(bytes, acting, &batch.acting, pieces::acting);
+        encode(bytes, properties, &batch.properties, pieces::property);
+        encode(bytes, crowds, &batch.crowds, pieces::crowd);
         old
-    }
-
-    /// Encodes turns, actions, properties and crowds.
-    fn encode_rest(&mut self) {
-        let EncodedBatch { batch, bytes, turning, acting, properties, crowds, .. } = self;
-        pieces(bytes, turning, &batch.turning, |out, (id, facing)| {
-            array(out, 2);
-            uint(out, id.0);
-            uint(out, facing.0.into());
-        });
-        pieces(bytes, acting, &batch.acting, |out, (id, payload, by)| {
-            array(out, 3);
-            uint(out, id.0);
-            bin(out, payload);
-            flag(out, *by == Speaker::Logic);
-        });
-        pieces(bytes, properties, &batch.properties, changed);
-        pieces(bytes, crowds, &batch.crowds, |out, c| {
-            array(out, 3);
-            sint(out, c.x.into());
-            sint(out, c.z.into());
-            bin(out, &c.dots);
-        });
     }
 
     /// The batch that is encoded.
@@ -277,24 +216,24 @@ impl EncodedBatch {
     pub fn write_frame(&self, index: usize, wants_crowd: bool, out: &mut Vec<u8>) {
         let s = &self.batch.sessions[index];
         // The last list is the session's alone: its client may not see it.
-        let [enters, moves, trajectories, turns, acts, properties, _] = self.batch.refs_of(s);
+        let [enters, others @ .., _] = self.batch.refs_of(s);
+        let [entering, starts @ ..] = &self.starts;
         out.extend_from_slice(&[0x92, FRAME_TYPE]);
         array(out, 15);
         uint(out, self.batch.tick.0);
         uint(out, s.ack.0.into());
         uint(out, s.epoch.0);
         flag(out, s.resync);
-        self.list(out, &self.entering, enters);
+        self.list(out, entering, enters);
         let leaves = self.batch.leaves_of(s);
         array(out, leaves.len());
         for id in leaves {
             uint(out, id.0);
         }
-        self.list(out, &self.moving, moves);
-        self.list(out, &self.trajectories, trajectories);
-        self.list(out, &self.turning, turns);
-        self.list(out, &self.acting, acts);
-        self.list(out, &self.properties, properties);
+        // Moves, trajectories, turns, acts and properties.
+        for (starts, refs) in starts.iter().zip(others) {
+            self.list(out, starts, refs);
+        }
         messages(out, self.batch.told_of(s));
         let refused = self.batch.refused_of(s);
         array(out, refused.len());
@@ -327,11 +266,7 @@ impl EncodedBatch {
     }
 }
 
-fn flag(out: &mut Vec<u8>, on: bool) {
-    out.push(if on { 0xc3 } else { 0xc2 });
-}
-
-fn pieces<T>(
+fn encode<T>(
     bytes: &mut Vec<u8>,
     starts: &mut Vec<u32>,
     items: &[T],

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use crate::scene::messages::{LogicMessage, MessageKind};
-use crate::wire::msgpack::fast::{array, bin, uint};
+use crate::scene::pieces::{array, bin, uint};
 
 /// A message of the game's logic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -143,8 +143,7 @@ impl Going {
 
 impl From<&Trajectory> for Going {
     fn from(c: &Trajectory) -> Going {
-        let lasts_ms = (c.lasts_ms != u32::MAX).then_some(c.lasts_ms);
-        Going { start_ms: c.start.0, lasts_ms, form: (&c.motion).into() }
+        Going { start_ms: c.start.0, lasts_ms: c.ends_ms(), form: (&c.motion).into() }
     }
 }
 

@@ -3,10 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::messages::PropertyUpdate;
-use crate::scene::properties::{APPEARANCE, Level, PropertyId, Value, ValueError};
+use crate::scene::properties::{APPEARANCE, PropertyId, Value, ValueError};
 use crate::scene::{EntityId, Facing};
-use crate::wire::msgpack::fast::{array, bin, uint};
 
 /// A property of an entity that comes into view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,24 +56,4 @@ pub struct Turned {
     pub id: EntityId,
     /// The way it faces.
     pub facing: Facing,
-}
-
-/// Writes [`EnteredProperty`]s.
-pub(super) fn entered(out: &mut Vec<u8>, levels: &[Level]) {
-    array(out, levels.len());
-    for level in levels {
-        array(out, 3);
-        uint(out, level.id.0.into());
-        uint(out, level.version.into());
-        bin(out, level.value.bytes());
-    }
-}
-
-/// Writes a [`ChangedProperty`].
-pub(super) fn changed(out: &mut Vec<u8>, update: &PropertyUpdate) {
-    array(out, 4);
-    uint(out, update.entity.0);
-    uint(out, update.id.0.into());
-    uint(out, update.version.into());
-    bin(out, update.value.bytes());
 }

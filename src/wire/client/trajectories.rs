@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::movement::{EntityTrajectory, Going, skip_rest};
 use crate::scene::messages::{Following, TrajectoryUpdate as Update};
-use crate::scene::movement::{Move, Path, ServerMs, Trajectory, Vector};
+use crate::scene::movement::{Move, ServerMs, Trajectory, Vector};
+use crate::scene::pieces::{NEXT_FIELDS, WHOLE_FIELDS};
 use crate::scene::{EntityId, Facing, Pos};
-use crate::wire::msgpack::fast::{NIL, array, sint, uint};
 
 /// An entity in view goes on by another vector, from where the client shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +33,6 @@ pub struct NextTrajectory {
     /// The way it faces.
     pub facing: Facing,
 }
-
-/// Number of fields of [`NextTrajectory`].
-const NEXT_FIELDS: usize = 9;
-
-/// Number of fields of [`EntityTrajectory`].
-const WHOLE_FIELDS: usize = 3;
 
 /// A new trajectory of an entity in view: an array of nine or more, or of three to eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +96,7 @@ impl From<&Update> for TrajectoryUpdate {
         match (following, &trajectory.motion) {
             (Some(following), Move::Vector(v)) => {
                 let Following { offset_cm: [dx, dy, dz], ago_ms } = following;
-                let (vx, vz, lasts_ms) = (v.vx_mm_s, v.vz_mm_s, lasts(trajectory));
+                let (vx, vz, lasts_ms) = (v.vx_mm_s, v.vz_mm_s, trajectory.ends_ms());
                 let next = NextTrajectory { id, ago_ms, dx, dy, dz, vx, vz, lasts_ms, facing };
                 TrajectoryUpdate::Next(next)
             }
@@ -112,10 +106,6 @@ impl From<&Update> for TrajectoryUpdate {
             }
         }
     }
-}
-
-fn lasts(trajectory: &Trajectory) -> Option<u32> {
-    (trajectory.lasts_ms != u32::MAX).then_some(trajectory.lasts_ms)
 }
 
 impl Serialize for TrajectoryUpdate {
@@ -156,78 +146,10 @@ impl<'de> Visitor<'de> for UpdateVisitor {
     }
 }
 
-/// Writes a [`TrajectoryUpdate`].
-pub(super) fn update(out: &mut Vec<u8>, update: &Update) {
-    let Update { id, trajectory: t, facing, following } = update;
-    match (following, &t.motion) {
-        (Some(following), Move::Vector(v)) => {
-            array(out, NEXT_FIELDS);
-            uint(out, id.0);
-            uint(out, following.ago_ms.into());
-            following.offset_cm.iter().for_each(|v| sint(out, (*v).into()));
-            sint(out, v.vx_mm_s.into());
-            sint(out, v.vz_mm_s.into());
-            maybe(out, lasts(t));
-        }
-        _ => {
-            array(out, WHOLE_FIELDS);
-            uint(out, id.0);
-            trajectory(out, t);
-        }
-    }
-    uint(out, facing.0.into());
-}
-
-/// Writes a trajectory in the form of [`Going`].
-pub(super) fn trajectory(out: &mut Vec<u8>, t: &Trajectory) {
-    array(out, 3);
-    uint(out, t.start.0);
-    maybe(out, lasts(t));
-    match &t.motion {
-        Move::Path(p) => path(out, p),
-        Move::Vector(v) => vector(out, v),
-    }
-}
-
-fn path(out: &mut Vec<u8>, p: &Path) {
-    array(out, 4);
-    out.push(0);
-    place(out, p.start());
-    match p.steps().len() {
-        len @ 0..=31 => out.push(0xa0 | len as u8),
-        len => out.extend_from_slice(&[0xd9, len as u8]),
-    }
-    out.extend(p.steps().iter().map(|step| b'0' + step.number()));
-    uint(out, p.speed_cm_s().into());
-}
-
-fn vector(out: &mut Vec<u8>, v: &Vector) {
-    array(out, 5);
-    out.push(1);
-    place(out, v.start);
-    sint(out, v.vx_mm_s.into());
-    sint(out, v.vz_mm_s.into());
-    maybe(out, v.lasts_ms);
-}
-
-fn place(out: &mut Vec<u8>, at: Pos) {
-    array(out, 3);
-    sint(out, at.x.into());
-    sint(out, at.y.into());
-    sint(out, at.z.into());
-}
-
-/// Writes a number or nil.
-pub(super) fn maybe(out: &mut Vec<u8>, n: Option<u32>) {
-    match n {
-        Some(n) => uint(out, n.into()),
-        None => out.push(NIL),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::pieces::trajectory_update;
 
     fn turn(following: Option<Following>) -> Update {
         let start = Pos { x: 102_400, y: 900, z: 300_000 };
@@ -246,14 +168,13 @@ mod tests {
 
     fn bytes(told: &Update) -> Vec<u8> {
         let mut bytes = Vec::new();
-        update(&mut bytes, told);
+        trajectory_update(&mut bytes, told);
         assert_eq!(bytes, rmp_serde::to_vec(&TrajectoryUpdate::from(told)).unwrap());
         bytes
     }
 
     #[test]
     fn a_turn_takes_less_than_half_of_the_bytes_of_a_whole_trajectory() {
-        // `scene::region::egress` counts the same.
         let straight = turn(Some(Following { offset_cm: [0; 3], ago_ms: 50 }));
         let off = turn(Some(Following { offset_cm: [-30, 0, 90], ago_ms: 150 }));
         assert_eq!([turn(None), straight, off].map(|told| bytes(&told).len()), [37, 18, 19]);

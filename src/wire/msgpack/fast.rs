@@ -19,7 +19,7 @@ use serde::{de, ser};
 
 pub(in crate::wire) use self::forms::{read, read_client, read_compat};
 pub(in crate::wire) use self::limits::Limits;
-pub(in crate::wire) use self::write::{NIL, array, bin, sint, uint, write};
+pub(in crate::wire) use self::write::write;
 
 /// Deepest nesting of lists, structs and variants in a value. The deepest legal message nests about
 /// twenty deep.

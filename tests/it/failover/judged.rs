@@ -1,5 +1,6 @@
 //! Players whose moves are judged, in regions that go on from checkpoints.
 
+use purview::scene::messages::RouteNotice;
 use purview::scene::movement::{Move, Own, ServerMs, Trajectory, Vector};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::spec::{MoveSpec, Moves};
@@ -37,7 +38,9 @@ fn a_judged_player_stands_where_its_trajectory_had_come_to() {
     fx.clear();
     region.handle(Input::Present(Box::new(known)), &mut fx);
     region.tick(Tick(tick.0 + 40), &mut fx);
-    let Some(Effect::Notice(_, Notice::Route { own: Some(own), pos, .. })) = fx.first() else {
+    let Some(Effect::Notice(_, Notice::Route(RouteNotice { own: Some(own), pos, .. }))) =
+        fx.first()
+    else {
         panic!("{fx:?}");
     };
     // A second of walking at 5 m/s.

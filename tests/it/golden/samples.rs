@@ -278,20 +278,7 @@ fn crowd() -> Crowd {
 }
 
 fn empty_frame() -> Frame {
-    Frame {
-        ack: Seq(0),
-        resync: true,
-        enters: vec![],
-        leaves: vec![],
-        moves: vec![],
-        turns: vec![],
-        acts: vec![],
-        properties: vec![],
-        messages: vec![],
-        refused: vec![],
-        crowd: None,
-        ..frame()
-    }
+    Frame { resync: true, ..Frame::empty(frame().tick, Seq(0), frame().epoch) }
 }
 
 fn lines() -> Lines {

@@ -11,8 +11,8 @@ use purview::scene::messages::{
     ActionsDue, Bond, BorderBatch, BorderRoundBatch, Change, Claim, Claims, Destination,
     EntityAction, FrameBatch, GroupMessage, Handoff, Heard, Input, InputRefused, KeptBonds,
     LogicMessage, MapNews, MessageId, MessageKind, Motion, NamedBond, Notice, Order, PastAction,
-    Presented, Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed, SceneOrder, SeenState,
-    SetProperty, Spawn, Speaker,
+    Presented, Recipients, Recovered, Refusal, Resume, ResumeFor, Resumed, RouteNotice, SceneOrder,
+    SeenState, SetProperty, Spawn, Speaker,
 };
 use purview::scene::messages::{
     After, Asker, Command, CommandError, CommandId, CommandResult, Found, Locate, Mark,
@@ -414,20 +414,12 @@ fn notices() -> Vec<Notice> {
         unconfirmed: Some((Seq(7), Seq(9))),
     };
     vec![
-        Notice::Route {
-            subject: SUBJECT,
-            scene: SceneId(1),
-            region: RegionId(2),
-            epoch: EPOCH,
-            last_applied: Seq(9),
-            tick: TICK,
-            plane: Plane(0),
-            pos: PLACE,
+        Notice::Route(RouteNotice {
             facing: Facing::WEST,
-            own: Some(own()),
             arrived: true,
             unconfirmed: None,
-        },
+            ..resumed.clone().as_route()
+        }),
         Notice::Left {
             tick: TICK,
             epoch: EPOCH,

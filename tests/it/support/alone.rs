@@ -8,7 +8,7 @@ use purview::scene::messages::{
 };
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, Scene, Seq, SessionId, Tick, ViewCap,
+    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, Seq, SessionId, Tick,
 };
 
 pub fn enter(id: EntityId, session: SessionId, pos: Pos) -> Input {
@@ -103,19 +103,8 @@ pub fn settled(from: RegionId, tick: Tick, thresholds: Vec<(EntityId, u64)>) -> 
 
 /// The ghost of an entity of a neighbour, which accepts everybody.
 pub fn ghost(id: EntityId, kind: Kind, pos: Pos) -> GhostState {
-    GhostState {
-        cap: ViewCap::SCENE,
-        id,
-        epoch: Epoch(1),
-        kind,
-        plane: Plane(0),
-        pos,
-        trajectory: None,
-        facing: Default::default(),
-        properties: Default::default(),
-        ties: Default::default(),
-        threshold: u64::MAX,
-    }
+    let (epoch, threshold) = (Epoch(1), u64::MAX);
+    GhostState { id, epoch, kind, pos, threshold, ..GhostState::default() }
 }
 
 /// The notices for a session.

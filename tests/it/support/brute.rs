@@ -121,7 +121,7 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
             dx * dx + dz * dz <= r * r
         }
         Visibility::Patches => {
-            let layer = &scene.spec.layers[scene.layer_of(b.kind).unwrap()];
+            let layer = &scene.spec.layers[scene.spec.kinds[usize::from(b.kind.0)].layer];
             let [width, depth] = layer.patch_cm;
             let margin = scene.spec.patch_margin_cm.unwrap_or(200.min(width / 2).min(depth / 2));
             let steps = if known && margin > 0 { vec![-margin, 0, margin] } else { vec![0] };

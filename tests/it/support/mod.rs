@@ -26,8 +26,8 @@ pub use rng::Rng;
 use purview::scene::messages::{Handoff, Presented, Spawn};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    Account, EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq,
-    SessionId, SubjectHash, Tick, ViewLimits,
+    Account, EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec, SessionId, SubjectHash,
+    Tick,
 };
 
 /// A scene of so many regions in each direction, each a square land of `side_cm`, whose clients are told everything in
@@ -69,34 +69,9 @@ pub fn handed_over(state: Spawn, from_epoch: Epoch, tick: Tick) -> Handoff {
         from: RegionId(1),
         from_epoch,
         state,
-        ties: Default::default(),
         epoch: from_epoch.of_birth().next(),
-        last_applied: Seq(0),
         tick,
-        peers: Vec::new(),
-        view_counter: 0,
-        seen: Vec::new(),
-        properties_told: Tick(0),
-        gone: Vec::new(),
-        refused: Vec::new(),
-        told: Vec::new(),
-        heard: Default::default(),
-        heard_since_ms: 0,
-        mover: None,
-        watch: None,
-        pace: Default::default(),
-        held: false,
-        resync: false,
-        teleported: false,
-        asleep_until: None,
-        disconnected_until: None,
-        stays_until: Tick(0),
-        scene: None,
-        by_map: false,
-        since_ms: 0,
-        acts: Vec::new(),
-        acts_due: Vec::new(),
-        unconfirmed: None,
+        ..Handoff::default()
     }
 }
 
@@ -106,21 +81,10 @@ pub fn presented_by(session: SessionId, id: EntityId, pos: Pos, tick: Tick) -> P
         id,
         session,
         subject: whose(id),
-        account: Account::default(),
-        to: RegionId(0),
         epoch: Epoch(1),
-        acked: Seq(0),
-        plane: Plane(0),
         pos,
-        placed_by: Seq(0),
-        own: None,
         tick,
-        sight: ViewLimits::FULL,
-        facing: Facing::EAST,
-        properties: Default::default(),
-        bonds: Default::default(),
-        teleport: None,
-        since_ms: 0,
+        ..Presented::default()
     }
 }
 

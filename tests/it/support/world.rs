@@ -8,7 +8,7 @@ use bytes::Bytes;
 use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
     CommandResult, Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, NamedBond,
-    Notice, Order, Spawn, TrajectoryUpdate,
+    Notice, Order, RouteNotice, Spawn, TrajectoryUpdate,
 };
 use purview::scene::movement::{Own, ServerMs, Trajectory};
 use purview::scene::player::{ClientRequest, Player, PlayerInput};
@@ -547,7 +547,7 @@ impl World {
         }
         let Some(client) = self.clients.get_mut(&session) else { return };
         match notice {
-            Notice::Route { region, epoch, last_applied, .. } => {
+            Notice::Route(RouteNotice { region, epoch, last_applied, .. }) => {
                 if epoch < client.epoch {
                     return;
                 }

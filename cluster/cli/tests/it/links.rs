@@ -11,10 +11,7 @@ use bytes::Bytes;
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
 use purview::scene::messages::{BorderBatch, Input, Notice, Resumed};
-use purview::scene::{
-    EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
-    ViewLimits,
-};
+use purview::scene::{EntityId, Epoch, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick};
 use purview::wire::peer::MoveMsg;
 use purview_server::peer::{Identity, Kind, Links, Unsaid, Versions};
 use tokio::net::{TcpListener, TcpStream};
@@ -340,22 +337,7 @@ fn the_answer_of_a_former_owner_about_a_player_is_not_believed() {
         let _newer = lives_as(id, b);
         b.links.router().set_epoch(id, owner);
         let tell = |region: RegionId, epoch: Epoch| {
-            let found = Resumed {
-                subject: Default::default(),
-                scene: SceneId(0),
-                region,
-                epoch,
-                last_applied: Seq(1),
-                tick: Tick(1),
-                plane: Plane(0),
-                pos: Pos::ground(1, 1),
-                own: None,
-                sight: ViewLimits::FULL,
-                facing: Default::default(),
-                properties: Default::default(),
-                since_ms: 1,
-                unconfirmed: None,
-            };
+            let found = Resumed { region, epoch, tick: Tick(1), since_ms: 1, ..Resumed::default() };
             let gateway = a.links.gateway(2).unwrap();
             assert!(gateway.notice(SessionId(9), &Notice::Resumed(Box::new(found))).is_ok());
         };

@@ -141,8 +141,8 @@ struct Rules {
 /// The region of each player, as its session was told.
 impl Sessions for Vec<RegionId> {
     fn told(&mut self, session: SessionId, notice: Notice) -> Option<(RegionId, Input)> {
-        if let Notice::Route { region, .. } = notice {
-            self[session.0 as usize - 1] = region;
+        if let Notice::Route(route) = notice {
+            self[session.0 as usize - 1] = route.region;
         }
         None
     }

@@ -9,9 +9,7 @@ use purview::scene::portals::{Journey, Target, ToPlane};
 use purview::scene::properties::{Properties, PropertyId, Value};
 use purview::scene::spec::WatchSpec;
 use purview::scene::views::{NamedBond, Relation};
-use purview::scene::{
-    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene, SubjectHash, ViewLimits,
-};
+use purview::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, RegionId, Scene};
 use purview::wire::peer::{LeaseName, WorkerAnswer, WorkerCommand, WorkerWish};
 use tonic::Status;
 
@@ -220,18 +218,10 @@ fn spawn_command(worker: &Worker, id: EntityId, spawn: proto::Spawn) -> Result<C
         properties.begin_with(id, value);
     }
     Ok(Command::Spawn(Box::new(Spawn {
-        id,
-        kind: Kind(kind),
         plane: Plane(spawn.plane),
-        pos: pos(spawn.position)?,
-        sight: ViewLimits::FULL,
-        left_at: None,
         facing: facing(spawn.facing)?,
         properties,
-        session: None,
-        subject: SubjectHash::NONE,
-        account: Account::NONE,
-        bonds: Default::default(),
+        ..Spawn::new(id, Kind(kind), pos(spawn.position)?)
     })))
 }
 

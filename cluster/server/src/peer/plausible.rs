@@ -168,9 +168,9 @@ impl Known {
 
     fn notice(self, notice: &Notice) -> Result<(), Implausible> {
         match notice {
-            Notice::Route { epoch, tick, .. } => {
-                self.entity(*epoch)?;
-                self.tick("the tick of a route", *tick)
+            Notice::Route(route) => {
+                self.entity(route.epoch)?;
+                self.tick("the tick of a route", route.tick)
             }
             Notice::Present { owner, epoch, .. } => {
                 self.epoch("the epoch of an owner", *owner)?;

@@ -100,7 +100,7 @@ impl Stripe {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Clusters {
     ground: Rect,
     /// Side of a cell, centimetres.
@@ -134,25 +134,7 @@ pub struct Clusters {
 
 impl Clusters {
     pub fn new(ground: Rect) -> Clusters {
-        Clusters {
-            ground,
-            side_cm: 1_000,
-            skin_cm: 1,
-            seats: Vec::new(),
-            lanes: Vec::new(),
-            clusters: Vec::new(),
-            cells: Vec::new(),
-            wides: Vec::new(),
-            base_cm: 0,
-            stripes: Vec::new(),
-            stripe_len: 1,
-            loose: Vec::new(),
-            leaving: Vec::new(),
-            far: 0,
-            reached2: 0,
-            next: Vec::new(),
-            flipped: 0,
-        }
+        Clusters { ground, side_cm: 1_000, skin_cm: 1, stripe_len: 1, ..Clusters::default() }
     }
 
     #[inline]

@@ -42,12 +42,8 @@ fn found(epoch: u64, last: u32) -> Notice {
         tick: Tick(20),
         plane: Plane(1),
         pos: Pos::ground(5, 6),
-        own: None,
-        sight: ViewLimits::FULL,
-        facing: Default::default(),
-        properties: Default::default(),
         since_ms: 5,
-        unconfirmed: None,
+        ..Resumed::default()
     }))
 }
 
@@ -276,15 +272,9 @@ fn a_client_that_asks_for_another_subjects_player_is_refused_and_may_join() {
 #[test]
 fn a_route_of_another_subjects_player_is_never_taken() {
     let mut b = Bench::in_world();
-    let route = |subject| match route(NEXT, 5, 0, false) {
-        Notice::Route { scene, region, epoch, last_applied, tick, plane, facing, .. } => {
-            let (pos, own, arrived) = (Pos::ground(9, 9), None, true);
-            #[rustfmt::skip]
-            let route = Notice::Route {
-                subject, scene, region, epoch, last_applied, tick, plane, pos, facing, own, arrived,
-                unconfirmed: None,
-            };
-            route
+    let route = |subject| match route(NEXT, 5, 0, true) {
+        Notice::Route(route) => {
+            Notice::Route(RouteNotice { subject, pos: Pos::ground(9, 9), ..route })
         }
         other => other,
     };

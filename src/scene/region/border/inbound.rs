@@ -18,23 +18,12 @@ use crate::scene::{EntityId, Epoch, RegionId, Tick};
 /// Batches of one neighbour that wait for their tick; more mean that this region stands still.
 const MAX_WAITING: usize = 32;
 
-/// What a neighbour has sent, in a snapshot.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SavedInbound {
-    pub id: RegionId,
-    pub epoch: Epoch,
-    pub lineage: Epoch,
-    pub last: Tick,
-    pub progress: Progress,
-    pub sound: Tick,
-    pub expired: bool,
-    pub waiting: Vec<BorderBatch>,
-}
-
-#[derive(Debug)]
+/// What a neighbour has sent. A snapshot has no more of it than what it cannot find out again.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Neighbour {
     pub(super) id: RegionId,
     /// What it says under a lower epoch is late.
+    #[serde(skip)]
     pub(super) since: Epoch,
     /// The epoch of the last batch received.
     pub(super) epoch: Epoch,
@@ -47,13 +36,17 @@ pub struct Neighbour {
     pub(super) sound: Tick,
     pub(super) expired: bool,
     /// It says no more until the region map has changed.
+    #[serde(skip)]
     pub(super) ended: bool,
     /// It was no neighbour before; what lineage it has is no news.
+    #[serde(skip)]
     pub(super) is_new: bool,
     /// Nothing whole has come from it since this region goes on from a checkpoint, or since it is a
     /// neighbour: one that has changed its layout before this region has sent its state.
+    #[serde(skip)]
     pub(super) blank: bool,
     /// After which tick the map has changed, until it has said what it has by the new one.
+    #[serde(skip)]
     pub(super) changed: Option<Tick>,
     pub(super) waiting: VecDeque<BorderBatch>,
 }
@@ -65,15 +58,7 @@ impl Neighbour {
             since: entry.epoch,
             epoch: entry.epoch,
             lineage: entry.epoch,
-            last: Tick(0),
-            progress: Progress::default(),
-            sound: Tick(0),
-            expired: false,
-            ended: false,
-            is_new: false,
-            blank: false,
-            changed: None,
-            waiting: VecDeque::new(),
+            ..Neighbour::default()
         }
     }
 
@@ -233,16 +218,11 @@ impl Inbound {
     }
 
     /// What neighbours have sent, for a snapshot; where it is not whole, what they are called by.
-    pub fn save(&self, whole: bool) -> Vec<SavedInbound> {
-        let saved = self.neighbours.iter().map(|n| SavedInbound {
-            id: n.id,
-            epoch: n.epoch,
-            lineage: n.lineage,
-            last: n.last,
-            progress: n.progress,
-            sound: n.sound,
+    pub fn save(&self, whole: bool) -> Vec<Neighbour> {
+        let saved = self.neighbours.iter().map(|n| Neighbour {
             expired: n.expired || n.blank,
-            waiting: if whole { n.waiting.iter().cloned().collect() } else { Vec::new() },
+            waiting: if whole { n.waiting.clone() } else { VecDeque::new() },
+            ..*n
         });
         saved.collect()
     }
@@ -250,7 +230,7 @@ impl Inbound {
     /// Goes on from a snapshot.
     pub fn restore(
         &mut self,
-        saved: Vec<SavedInbound>,
+        saved: Vec<Neighbour>,
         (swept, crashed): (Tick, Vec<RegionId>),
         fences: &FxHashMap<RegionId, Epoch>,
     ) {
@@ -263,7 +243,7 @@ impl Inbound {
             // There is nothing of it here to which changes alone could be applied.
             n.blank = saved.expired;
             n.progress = saved.progress;
-            n.waiting = saved.waiting.into();
+            n.waiting = saved.waiting;
         }
     }
 

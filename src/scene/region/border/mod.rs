@@ -11,9 +11,9 @@ mod rounds;
 
 pub use self::ghosts_out::state_of;
 use self::inbound::Inbound;
-pub use self::inbound::SavedInbound;
+pub use self::inbound::Neighbour;
+pub use self::outbound::Mirror;
 use self::outbound::Outbound;
-pub use self::outbound::SavedOutbound;
 pub use self::rounds::Progress;
 use self::rounds::Round;
 use crate::scene::layout::RegionEntry;
@@ -118,19 +118,19 @@ impl BorderLinks {
     }
 
     /// What neighbours have sent, for a snapshot, with when orphans were last swept, and which regions have crashed.
-    pub fn save_inbound(&self, whole: bool) -> (Vec<SavedInbound>, Tick, Vec<RegionId>) {
+    pub fn save_inbound(&self, whole: bool) -> (Vec<Neighbour>, Tick, Vec<RegionId>) {
         (self.inbound.save(whole), self.inbound.swept, self.inbound.crashed.clone())
     }
 
     /// What neighbours were sent, for a snapshot.
-    pub fn save_outbound(&self) -> Vec<SavedOutbound> {
-        self.outbound.save()
+    pub fn save_outbound(&self) -> Vec<Mirror> {
+        self.outbound.neighbours.clone()
     }
 
     /// What neighbours had sent by a snapshot.
     pub fn restore_inbound(
         &mut self,
-        saved: Vec<SavedInbound>,
+        saved: Vec<Neighbour>,
         since: (Tick, Vec<RegionId>),
         fences: &FxHashMap<RegionId, Epoch>,
     ) {
@@ -138,12 +138,12 @@ impl BorderLinks {
     }
 
     /// What neighbours had been sent by a snapshot.
-    pub fn restore_outbound(&mut self, saved: Vec<SavedOutbound>) {
+    pub fn restore_outbound(&mut self, saved: Vec<Mirror>) {
         self.outbound.restore(saved);
     }
 
     /// The bits of a snapshot's neighbours as they are here.
-    pub fn mirrors(&self, saved: &[SavedOutbound], bits: u32) -> u32 {
+    pub fn mirrors(&self, saved: &[Mirror], bits: u32) -> u32 {
         self.outbound.mirrors(saved, bits)
     }
 }

@@ -12,19 +12,11 @@ use crate::scene::{Rect, RegionId, Tick};
 /// For how long a full batch repeats that ghosts have left: after that ghosts without an owner have expired.
 const REPEATED_TICKS: u64 = 40;
 
-/// What a neighbour was sent, in a snapshot.
+/// What a neighbour was sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SavedOutbound {
-    pub id: RegionId,
-    pub needs_all: bool,
-    pub last: Tick,
-    pub leaves: Vec<GhostLeave>,
-    pub said: Vec<(Tick, GhostLeave)>,
-}
-
-#[derive(Debug)]
 pub struct Mirror {
     pub(super) id: RegionId,
+    #[serde(skip)]
     pub(super) rect: Rect,
     pub(super) needs_all: bool,
     pub(super) last: Tick,
@@ -72,29 +64,17 @@ impl Outbound {
         ((1_u64 << self.neighbours.len()) - 1) as u32
     }
 
-    /// What neighbours were sent, for a snapshot.
-    pub fn save(&self) -> Vec<SavedOutbound> {
-        let saved = self.neighbours.iter().map(|n| SavedOutbound {
-            id: n.id,
-            needs_all: n.needs_all,
-            last: n.last,
-            leaves: n.leaves.clone(),
-            said: n.said.iter().copied().collect(),
-        });
-        saved.collect()
-    }
-
     /// Goes on from a snapshot; a neighbour that is not in it needs everything.
-    pub fn restore(&mut self, saved: Vec<SavedOutbound>) {
+    pub fn restore(&mut self, saved: Vec<Mirror>) {
         for saved in saved {
-            let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) else { continue };
-            (n.needs_all, n.last, n.leaves) = (saved.needs_all, saved.last, saved.leaves);
-            n.said = saved.said.into();
+            if let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) {
+                *n = Mirror { rect: n.rect, ..saved };
+            }
         }
     }
 
     /// The bits of the snapshot's neighbours as they are here.
-    pub fn mirrors(&self, saved: &[SavedOutbound], bits: u32) -> u32 {
+    pub fn mirrors(&self, saved: &[Mirror], bits: u32) -> u32 {
         let here = |id: RegionId| self.neighbours.iter().position(|n| n.id == id);
         let set = saved.iter().enumerate().filter(|(i, _)| bits >> *i & 1 == 1);
         set.filter_map(|(_, n)| here(n.id)).fold(0, |bits, i| bits | 1 << i)

@@ -9,8 +9,7 @@
 
 use super::HandedOn;
 use super::spoiled::spoil;
-use crate::scene::messages::{Effect, Notice, Spawn};
-use crate::scene::messages::{Handoff, LeaveCause, SeenState};
+use crate::scene::messages::{Effect, Handoff, LeaveCause, Notice, RouteNotice, SeenState, Spawn};
 use crate::scene::movement::Trajectory;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::Region;
@@ -170,47 +169,34 @@ impl Region {
             from: self.identity.id(),
             from_epoch: self.identity.epoch(),
             state: Spawn {
-                id: body.id,
-                kind: body.kind,
                 plane: record.plane,
-                pos: body.pos,
                 sight: self.entities.place(slot).sight(),
-                left_at: None,
                 facing: body.facing,
                 properties: record.properties.clone(),
                 session: viewer.and_then(|v| v.session),
                 subject: viewer.map_or(SubjectHash::NONE, |v| v.subject),
                 account: viewer.map_or(Account::NONE, |v| v.account.clone()),
                 bonds: viewer.map(|v| v.other_bonds.clone()).unwrap_or_default(),
+                ..Spawn::new(body.id, body.kind, body.pos)
             },
             ties: record.ties.clone(),
             epoch: record.epoch,
             last_applied: viewer.map_or(Seq(0), |v| v.last_applied),
             tick: self.clock.tick(),
-            peers: Vec::new(),
             view_counter: viewer.map_or(0, |v| v.registers.counter),
-            seen: Vec::new(),
-            properties_told: Tick(0),
-            gone: Vec::new(),
-            refused: Vec::new(),
-            told: Vec::new(),
-            heard: Default::default(),
             heard_since_ms: u64::MAX,
             mover,
             watch,
             pace: viewer.map(|v| v.pace).unwrap_or_default(),
             held: viewer.is_some_and(|v| v.held),
             resync: viewer.is_some_and(|v| v.resync),
-            teleported: false,
             disconnected_until: viewer.and_then(|v| v.disconnected_until),
             stays_until: viewer.map_or(Tick(0), |v| v.stays_until),
             asleep_until,
             scene: Some(self.identity.scene().id),
-            by_map: false,
             since_ms: viewer.map_or(0, |v| v.since_ms),
-            acts: Vec::new(),
-            acts_due: Vec::new(),
             unconfirmed: viewer.and_then(|v| v.unconfirmed),
+            ..Handoff::default()
         };
         self.describe_actions(slot, past, &mut handoff);
         if let Some(viewer) = viewer {
@@ -300,7 +286,7 @@ impl Region {
         }
         self.answer_pending_question(&handoff, fx);
         if let Some(session) = handoff.state.session {
-            let route = Notice::Route {
+            let route = RouteNotice {
                 subject: handoff.state.subject,
                 scene: self.identity.scene().id,
                 region: self.identity.id(),
@@ -314,7 +300,7 @@ impl Region {
                 arrived: handoff.teleported,
                 unconfirmed: handoff.unconfirmed,
             };
-            fx.push(Effect::Notice(session, route));
+            fx.push(Effect::Notice(session, Notice::Route(route)));
             self.tell_bonds_of(&handoff, session, fx);
         }
         if !self.is_due(&handoff) {

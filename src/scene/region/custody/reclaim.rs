@@ -157,27 +157,23 @@ impl Region {
         let (plane, pos) = self.last_position(&presented, known.as_ref());
         let Presented { id, session, subject, sight, facing, ref properties, .. } = presented;
         let account = account_of(known.as_ref(), &presented);
-        let (kind, mut properties) = (Kind::PLAYER, properties.clone());
+        let mut properties = properties.clone();
         if let Some(known) = &known {
             properties.merge(&known.state.properties, TickStamp::of(self.clock.tick()));
         }
         let mut ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let mut bonds = known.as_ref().map(|known| known.state.bonds.clone()).unwrap_or_default();
         self.newer_bonds(&mut ties, &mut bonds, &presented.bonds);
-        let session = Some(session);
         let spawn = Spawn {
-            id,
-            kind,
             plane,
-            pos,
             sight,
-            left_at: None,
             facing,
             properties,
-            session,
+            session: Some(session),
             subject,
             account,
             bonds,
+            ..Spawn::new(id, Kind::PLAYER, pos)
         };
         let slot = self.place_real(&spawn, ties, epoch);
         self.views.note_new_incarnation(id);

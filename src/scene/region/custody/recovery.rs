@@ -53,7 +53,7 @@ pub struct Recovery {
 }
 
 /// The state of a recovery.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recovering {
     /// The first tick was not opened yet.
     pub(super) waits: bool,
@@ -94,13 +94,8 @@ impl Region {
             waits: true,
             asked: asked.iter().copied().collect(),
             all: asked.clone(),
-            since: None,
-            back: Tick(0),
             grace_ticks: how.grace_ticks,
-            unclaimed: BTreeMap::new(),
-            leaving: BTreeSet::new(),
-            again: Waiting::default(),
-            doubted: FxHashMap::default(),
+            ..Recovering::default()
         }));
         for state in last_known {
             self.take_back(state, fx);
@@ -166,16 +161,10 @@ impl Region {
         }
         self.counts.unclaimed = unclaimed.len() as u64;
         self.custody.recovering = Some(Box::new(Recovering {
-            waits: false,
-            asked: BTreeSet::new(),
-            all: Vec::new(),
             since: Some(since),
-            back: Tick(0),
             grace_ticks: ESCORT_TICKS,
             unclaimed: unclaimed.into_iter().map(|h| (h.state.id, h)).collect(),
-            leaving: BTreeSet::new(),
-            again: Waiting::default(),
-            doubted: FxHashMap::default(),
+            ..Recovering::default()
         }));
     }
 

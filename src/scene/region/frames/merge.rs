@@ -5,7 +5,7 @@
 
 use super::{FramePart, NO_PIECE, SlotNotes, TRAJECTORY};
 use crate::scene::TickStamp;
-use crate::scene::messages::{LISTS, SessionFrame};
+use crate::scene::messages::{KIND_OF, KINDS, SessionFrame};
 
 /// The slot of each piece of a batch.
 #[derive(Debug, Default)]
@@ -52,32 +52,6 @@ fn move_pieces<T>(
     places.collect()
 }
 
-/// The places in this batch of a later part's pieces, by the kinds of pieces of the lists.
-struct Places {
-    entering: Vec<u32>,
-    moving: Vec<u32>,
-    trajectories: Vec<u32>,
-    turning: Vec<u32>,
-    properties: Vec<u32>,
-}
-
-impl Places {
-    /// Of each list; `None`: as they are. All parts have the same acts.
-    fn of_lists(&self) -> [Option<&[u32]>; LISTS] {
-        let Places { entering, moving, trajectories, turning, properties } = self;
-        let properties = Some(&properties[..]);
-        [
-            Some(&entering[..]),
-            Some(&moving[..]),
-            Some(&trajectories[..]),
-            Some(&turning[..]),
-            None,
-            properties,
-            properties,
-        ]
-    }
-}
-
 impl FramePart {
     /// Adds the frames of the next part, which was made in the same tick.
     pub(super) fn append(&mut self, tick: TickStamp, later: &mut FramePart) {
@@ -94,8 +68,8 @@ impl FramePart {
             ..SessionFrame::default()
         };
         for s in &from.sessions {
-            for (list, places) in from.refs_of(s).into_iter().zip(places.of_lists()) {
-                match places {
+            for (list, kind) in from.refs_of(s).into_iter().zip(KIND_OF) {
+                match &places[kind] {
                     Some(places) => to.refs.extend(list.iter().map(|r| places[*r as usize])),
                     None => to.refs.extend_from_slice(list),
                 }
@@ -116,40 +90,40 @@ impl FramePart {
         to.owns.append(&mut from.owns);
     }
 
-    fn take_pieces(&mut self, tick: TickStamp, later: &mut FramePart) -> Places {
+    /// The places in this batch of a later part's pieces, by their kinds; `None`: as they are. All parts have the same
+    /// acts.
+    fn take_pieces(&mut self, tick: TickStamp, later: &mut FramePart) -> [Option<Vec<u32>>; KINDS] {
         let properties = self.take_properties(tick, later);
         let FramePart { batch: to, slots, told, .. } = self;
         let (from, of) = (&mut later.batch, &mut later.slots);
-        Places {
-            entering: move_pieces(
-                (&mut of.entering, &mut from.entering),
-                (&mut slots.entering, &mut to.entering),
-                (told, tick, 0),
-                |notes, _| &mut notes.entering,
-            ),
-            moving: move_pieces(
-                (&mut of.moving, &mut from.moving),
-                (&mut slots.moving, &mut to.moving),
-                (told, tick, 0),
-                |notes, _| &mut notes.moving,
-            ),
-            trajectories: move_pieces(
-                (&mut of.trajectories, &mut from.trajectories),
-                (&mut slots.trajectories, &mut to.trajectories),
-                (told, tick, TRAJECTORY),
-                |notes, update| match update.following {
-                    Some(_) => &mut notes.following,
-                    None => &mut notes.moving,
-                },
-            ),
-            turning: move_pieces(
-                (&mut of.turning, &mut from.turning),
-                (&mut slots.turning, &mut to.turning),
-                (told, tick, 0),
-                |notes, _| &mut notes.turning,
-            ),
-            properties,
-        }
+        let entering = move_pieces(
+            (&mut of.entering, &mut from.entering),
+            (&mut slots.entering, &mut to.entering),
+            (told, tick, 0),
+            |notes, _| &mut notes.entering,
+        );
+        let moving = move_pieces(
+            (&mut of.moving, &mut from.moving),
+            (&mut slots.moving, &mut to.moving),
+            (told, tick, 0),
+            |notes, _| &mut notes.moving,
+        );
+        let trajectories = move_pieces(
+            (&mut of.trajectories, &mut from.trajectories),
+            (&mut slots.trajectories, &mut to.trajectories),
+            (told, tick, TRAJECTORY),
+            |notes, update| match update.following {
+                Some(_) => &mut notes.following,
+                None => &mut notes.moving,
+            },
+        );
+        let turning = move_pieces(
+            (&mut of.turning, &mut from.turning),
+            (&mut slots.turning, &mut to.turning),
+            (told, tick, 0),
+            |notes, _| &mut notes.turning,
+        );
+        [Some(entering), Some(moving), Some(trajectories), Some(turning), None, Some(properties)]
     }
 
     fn take_properties(&mut self, tick: TickStamp, later: &mut FramePart) -> Vec<u32> {

@@ -6,9 +6,8 @@ use super::{
     Common, Due, FrameEntry, FramePart, FrameReader, MOVE_BYTES, PART_BYTES, TRAJECTORY_BYTES,
 };
 use crate::scene::messages::SessionFrame;
-use crate::scene::region::egress::{
-    fixed_len, moving_len, trajectory_update_len, turning_len, weighted,
-};
+use crate::scene::pieces;
+use crate::scene::region::egress::{fixed_len, weighted};
 use crate::scene::region::entities::EntityStore;
 use crate::scene::region::views::Viewer;
 
@@ -108,9 +107,11 @@ impl FramePart {
 
     /// Bytes of the moves that go with enters, and of the client's own turn.
     fn told_len(&self) -> usize {
-        let moves = self.moves.iter().map(|i| moving_len(&self.batch.moving[*i as usize]));
-        let turns = self.turns.iter().map(|i| turning_len(&self.batch.turning[*i as usize]));
-        moves.sum::<usize>() + turns.sum::<usize>()
+        let (moves, turns) = (&self.batch.moving, &self.batch.turning);
+        pieces::len(|out| {
+            self.moves.iter().for_each(|i| pieces::moving(out, &moves[*i as usize]));
+            self.turns.iter().for_each(|i| pieces::turning(out, &turns[*i as usize]));
+        })
     }
 
     /// Keeps the most urgent moves that the client's allowance pays for.
@@ -126,14 +127,13 @@ impl FramePart {
 
 fn move_len(all: &Common, entities: &EntityStore, d: &Due) -> usize {
     let body = entities.body(d.slot);
-    if d.turns {
-        return turning_len(&(body.id, body.facing));
-    }
-    match entities.moving(d.slot) {
+    pieces::len(|out| match entities.moving(d.slot) {
+        _ if d.turns => pieces::turning(out, &(body.id, body.facing)),
         Some(track) => {
             let following = d.follows.then(|| all.following(d.slot, &track.trajectory)).flatten();
-            trajectory_update_len(&trajectory_update(body, track.trajectory, following))
+            let update = trajectory_update(body, track.trajectory, following);
+            pieces::trajectory_update(out, &update);
         }
-        None => moving_len(&all.histories.moving(d.slot, body, all.now)),
-    }
+        None => pieces::moving(out, &all.histories.moving(d.slot, body, all.now)),
+    })
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::scene::messages::SessionFrame;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::region::egress::crowd_len;
+use crate::scene::pieces;
 use crate::scene::region::entities::{EntityStore, own_of};
 use crate::scene::region::views::Viewer;
 
@@ -67,18 +67,18 @@ impl FramePart {
         frame.told = self.batch.told.len() as u32 - frame.told_at;
         self.pick_moves(reader, entities, viewer, &frame);
         self.add_crowd(reader, entities, viewer, &mut frame);
-        frame.moves = self.moves.len() as u32;
-        frame.trajectories = self.trajectories.len() as u32;
-        frame.turns = self.turns.len() as u32;
-        frame.acts = self.act_refs.len() as u32;
-        frame.properties = self.property_refs.len() as u32;
-        frame.kept = self.kept.len() as u32;
-        self.batch.refs.append(&mut self.moves);
-        self.batch.refs.append(&mut self.trajectories);
-        self.batch.refs.append(&mut self.turns);
-        self.batch.refs.append(&mut self.act_refs);
-        self.batch.refs.append(&mut self.property_refs);
-        self.batch.refs.append(&mut self.kept);
+        let lists = [
+            (&mut frame.moves, &mut self.moves),
+            (&mut frame.trajectories, &mut self.trajectories),
+            (&mut frame.turns, &mut self.turns),
+            (&mut frame.acts, &mut self.act_refs),
+            (&mut frame.properties, &mut self.property_refs),
+            (&mut frame.kept, &mut self.kept),
+        ];
+        for (count, list) in lists {
+            *count = list.len() as u32;
+            self.batch.refs.append(list);
+        }
         self.owns_told = self.batch.owns.len() as u32;
         self.batch.sessions.push(frame);
     }
@@ -96,7 +96,7 @@ impl FramePart {
         }
         let crowds = &mut self.batch.crowds;
         if let Some(ix) = self.crowds.of_viewer(reader.tick, entities, viewer.slot, crowds) {
-            viewer.allowance.charge(crowd_len(&self.batch.crowds[ix as usize]));
+            viewer.allowance.charge(pieces::len(|out| pieces::crowd(out, &crowds[ix as usize])));
             (frame.crowd_at, frame.crowd) = (ix, 1);
         }
     }

@@ -17,10 +17,8 @@ use crate::scene::properties::{Properties, PropertyId, Value};
 use crate::scene::spec::WatchSpec;
 #[cfg(doc)]
 use crate::scene::views::MAX_BONDS;
-use crate::scene::views::{KeptBonds, NamedBond, Relation};
-use crate::scene::{
-    Account, EntityId, Epoch, Facing, Kind, Plane, Pos, SubjectHash, Tick, ViewLimits,
-};
+use crate::scene::views::{NamedBond, Relation};
+use crate::scene::{EntityId, Epoch, Facing, Kind, Plane, Pos, Tick};
 
 /// Gives an id that no entity has had or will have; `None`: none is left.
 pub type NewEntities = Box<dyn FnMut() -> Option<EntityId> + Send + Sync>;
@@ -152,22 +150,7 @@ impl Commands {
         properties: Properties,
     ) -> EntityId {
         let id = self.new_id();
-        let (sight, facing) = (ViewLimits::FULL, Facing::EAST);
-        let (session, bonds) = (None, KeptBonds::default());
-        let spawn = Spawn {
-            id,
-            kind,
-            plane,
-            pos,
-            sight,
-            left_at: None,
-            facing,
-            properties,
-            session,
-            subject: SubjectHash::NONE,
-            account: Account::NONE,
-            bonds,
-        };
+        let spawn = Spawn { plane, properties, ..Spawn::new(id, kind, pos) };
         self.give(Command::Spawn(Box::new(spawn)));
         id
     }

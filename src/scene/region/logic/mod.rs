@@ -173,14 +173,12 @@ impl Region {
         let (region, epoch) = (self.identity.id(), self.identity.epoch());
         self.logic = LogicHost {
             logic: Some(logic),
-            called: false,
             events: vec![LogicEvent::Started { region, epoch }],
             commands: Commands::new(ids),
-            sent: BTreeMap::new(),
-            searches: Searches::default(),
             is_only_region: self.logic.is_only_region,
             durable: self.logic.durable,
             origin: Origin { lost_since, saved: Vec::new() },
+            ..LogicHost::default()
         };
     }
 

@@ -82,7 +82,7 @@ impl Region {
             came: self.custody.escrow().came().copied().collect(),
             unclaimed: self.unclaimed().cloned().collect(),
             recent_actions: self.recent_actions.clone(),
-            group_messages: if whole { self.group_messages.save() } else { Default::default() },
+            group_messages: if whole { self.group_messages.clone() } else { Default::default() },
             fences: self.custody.save_fences(),
             departing: self.custody.departing().all().cloned().collect(),
             logic: self.save_logic(),

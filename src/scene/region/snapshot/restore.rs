@@ -16,7 +16,6 @@ use crate::scene::region::Region;
 use crate::scene::region::custody::{Escrow, Recovery};
 use crate::scene::region::doors::RegionDoors;
 use crate::scene::region::entities::{Bound, Ghost};
-use crate::scene::region::group_messages::GroupMessages;
 use crate::scene::region::logic::Outbox;
 use crate::scene::terrain::DoorError;
 use crate::scene::{EntityId, Epoch, Kind, Plane, RegionId, Scene, SceneId};
@@ -105,7 +104,7 @@ impl Region {
         region.views.expect_all_ends(&region.entities);
         region.custody.restore(snapshot.moved, snapshot.incoming);
         region.inbox.restore(snapshot.inbox, snapshot.arrivals);
-        region.group_messages = GroupMessages::restored(snapshot.group_messages);
+        region.group_messages = snapshot.group_messages;
         region.recent_actions = snapshot.recent_actions;
         let since = (snapshot.swept, snapshot.crashed);
         region.border.restore_inbound(snapshot.inbound, since, region.custody.fences());

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::scene::contents::SavedContents;
 use crate::scene::messages::{Departed, GhostState, Handoff, Input, Spawn};
-use crate::scene::region::border::{SavedInbound, SavedOutbound};
+use crate::scene::region::border::{Mirror, Neighbour};
 use crate::scene::region::custody::HandedOn;
-use crate::scene::region::group_messages::SavedGroupMessages;
+use crate::scene::region::group_messages::GroupMessages;
 use crate::scene::region::logic::SavedOutbox;
 use crate::scene::region::recent_actions::RecentActions;
 use crate::scene::region::views::SavedViewQueue;
@@ -55,7 +55,7 @@ pub struct SavedGhost {
 }
 
 /// A region at the end of a tick. Its bytes: `encode` and `decode` in `wire`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RegionSnapshot {
     pub(in crate::scene::region) scene: SceneId,
     pub(in crate::scene::region) region: RegionId,
@@ -76,10 +76,10 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) arrivals: Vec<Spawn>,
     pub(in crate::scene::region) incoming: Vec<Handoff>,
     pub(in crate::scene::region) view_queue: SavedViewQueue,
-    pub(in crate::scene::region) inbound: Vec<SavedInbound>,
+    pub(in crate::scene::region) inbound: Vec<Neighbour>,
     pub(in crate::scene::region) swept: Tick,
     pub(in crate::scene::region) crashed: Vec<RegionId>,
-    pub(in crate::scene::region) outbound: Vec<SavedOutbound>,
+    pub(in crate::scene::region) outbound: Vec<Mirror>,
     /// Entities that were handed on recently, the receivers and ticks, with the state of that time.
     pub(in crate::scene::region) escrow: Vec<(Tick, RegionId, Handoff)>,
     /// Entities that have arrived recently, and when.
@@ -87,7 +87,7 @@ pub struct RegionSnapshot {
     /// Players of an earlier checkpoint that no session had presented yet.
     pub(in crate::scene::region) unclaimed: Vec<Handoff>,
     /// Messages for groups that came of late.
-    pub(in crate::scene::region) group_messages: SavedGroupMessages,
+    pub(in crate::scene::region) group_messages: GroupMessages,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,
     /// Players that have left and whose last state is not stored yet.
@@ -127,39 +127,7 @@ impl RegionSnapshot {
     /// have had: players are presented, and other regions return entities that were handed to it
     /// recently.
     pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
-        let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
-        let (inbound, outbound, escrow, came, unclaimed, fences) = Default::default();
-        RegionSnapshot {
-            scene,
-            region,
-            epoch,
-            lineage: epoch,
-            tick: Tick(0),
-            whole: false,
-            reals,
-            ghosts,
-            doors: None,
-            relations: Vec::new(),
-            contents: None,
-            moved,
-            inbox,
-            arrivals,
-            incoming,
-            view_queue: SavedViewQueue::default(),
-            inbound,
-            swept: Tick(0),
-            crashed: Vec::new(),
-            outbound,
-            escrow,
-            came,
-            unclaimed,
-            recent_actions: Default::default(),
-            group_messages: Default::default(),
-            fences,
-            departing: Vec::new(),
-            logic: Vec::new(),
-            outbox: Default::default(),
-        }
+        RegionSnapshot { scene, region, epoch, lineage: epoch, ..RegionSnapshot::default() }
     }
 
     /// Contents that a list of another form has left are no entities of this scene any more.

@@ -2,11 +2,10 @@
 //!
 //! These rules need the view engine and what custody knows of entities that have moved.
 
-use super::{SavedViewQueue, ViewEngine};
 use crate::scene::messages::Effect;
 use crate::scene::region::{EXPIRY, Region};
 use crate::scene::views::{ViewMsg, ViewMsgBody};
-use crate::scene::{EntityId, Epoch, RegionId};
+use crate::scene::{EntityId, RegionId};
 
 /// Messages that are kept for players that are unknown here and may be on their way.
 const MAX_EARLY: usize = 65_536;
@@ -139,27 +138,5 @@ impl Region {
         self.views.figures.sent += 1;
         let answer = self.view_message(to.to, to.from, say);
         fx.push(Effect::View(to.from_region, answer));
-    }
-}
-
-impl ViewEngine {
-    /// View messages for a snapshot. Between ticks nothing is on its way inside.
-    pub fn save_queue(&self) -> SavedViewQueue {
-        self.queue.save()
-    }
-
-    /// The view messages of a snapshot.
-    pub fn restore_queue(&mut self, saved: SavedViewQueue) {
-        self.queue.restore(saved);
-    }
-
-    /// Copies of all messages that still have to be handled here, or to be sent to other regions.
-    /// `id` names the entity in a slot.
-    pub fn waiting(
-        &self,
-        here: (RegionId, Epoch),
-        id: impl Fn(u32) -> Option<EntityId>,
-    ) -> Vec<ViewMsg> {
-        self.queue.waiting(here, id)
     }
 }

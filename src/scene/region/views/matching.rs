@@ -61,13 +61,16 @@ impl ViewEngine {
         let mut matching = std::mem::take(&mut self.matching);
         matching.sort_by_plane(entities);
         let range = PredictionRange::new(entities, scene, &self.rules);
+        let vis = &scene.spec.visibility;
         let mut done = 0;
         while let Some((plane_ix, _)) = matching.players.get(done).copied() {
             let mut plane = matching.take_plane(plane_ix);
             done = matching.gather(&mut plane, (done, range), self, entities);
             if plane.slots.len() > 1 {
                 matching.add_lists(&mut plane, self, entities, scene, workers);
-                plane.run(&matching.indices, self, entities, scene, workers);
+                plane.with_pairs(&matching.indices, (&*self, &*entities), vis, |matcher, pairs| {
+                    matcher.run(reach_cm(vis, pairs.patch_cm()), pairs, workers);
+                });
                 self.commit_pass(&plane, entities, scene);
                 matching.keep_plane(plane);
             } else {
@@ -266,19 +269,18 @@ impl PlaneMatching {
         self.matcher.has(a, b) || self.matcher.has(b, a)
     }
 
-    fn run(
+    /// Lets the matcher work on the pairs of the plane, if it has any.
+    pub(super) fn with_pairs(
         &mut self,
         indices: &[u32],
-        views: &ViewEngine,
-        entities: &EntityStore,
-        scene: &Scene,
-        workers: &dyn Workers,
+        (views, entities): (&ViewEngine, &EntityStore),
+        vis: &Visibility,
+        work: impl FnOnce(&mut Matcher, &PlanePairs<'_>),
     ) {
-        let vis = &scene.spec.visibility;
         let PlaneMatching { plane_ix, matcher, slots, parts, .. } = self;
         let players = Registered { views, entities, slots, indices, parts, predicts: false };
         if let Some(pairs) = PlanePairs::of(*plane_ix, players, vis) {
-            matcher.run(reach_cm(vis, pairs.patch_cm()), &pairs, workers);
+            work(matcher, &pairs);
         }
     }
 }

@@ -50,7 +50,7 @@ impl ViewEngine {
 
     /// Forgets how far bonds of the last tick would have reached.
     pub fn forget_reaches(&mut self) {
-        self.queue.forget_reaches();
+        self.queue.reaches.clear();
     }
 
     /// Delivers messages between players of this region until none is left; what is for a ghost waits to be sent.

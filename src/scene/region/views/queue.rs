@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
+use super::ViewEngine;
 use crate::scene::region::entities::Renumbering;
 use crate::scene::views::{Addressee, Key, ViewMsg, ViewMsgBody};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
@@ -117,11 +118,6 @@ impl ViewQueue {
         self.proposed.clear();
     }
 
-    /// Forgets how far bonds of the last tick would have reached.
-    pub fn forget_reaches(&mut self) {
-        self.reaches.clear();
-    }
-
     /// Follows slots that were given out anew.
     pub fn renumber(&mut self, new: &Renumbering) {
         for message in self.local.iter_mut().chain(&mut self.outgoing) {
@@ -131,47 +127,42 @@ impl ViewQueue {
         self.dirty.iter_mut().for_each(|slot| new.apply(slot));
     }
 
-    /// Copies of all that still has to be handled here, or sent to players of other regions. `id`
-    /// names the entity in a slot.
-    pub fn waiting(
-        &self,
-        (here, epoch): (RegionId, Epoch),
-        id: impl Fn(u32) -> Option<EntityId>,
-    ) -> Vec<ViewMsg> {
-        let mut all = self.incoming.clone();
-        all.extend(self.early.iter().map(|(_, msg)| *msg));
-        let messages =
-            self.local.iter().chain(&self.outgoing).map(|l| (id(l.from), l.to_id, l.say));
-        let undeliverable =
-            self.undeliverable.iter().map(|(from, to, say)| (Some(*from), *to, *say));
-        for (from, to, say) in messages.chain(undeliverable) {
-            all.extend(from.map(|from| ViewMsg {
-                from,
-                from_region: here,
-                from_epoch: epoch,
-                to,
-                say,
-            }));
-        }
-        all
-    }
-
-    /// What waits here, for a snapshot. Between ticks nothing is on its way inside.
-    pub fn save(&self) -> SavedViewQueue {
-        debug_assert!(self.local.is_empty(), "local messages are delivered at once");
-        let (incoming, early, thresholds) =
-            (self.incoming.clone(), self.early.clone(), self.thresholds.clone());
-        SavedViewQueue { incoming, early, thresholds, unsent: Vec::new() }
-    }
-
-    /// Goes on from a snapshot.
-    pub fn restore(&mut self, saved: SavedViewQueue) {
-        (self.incoming, self.early, self.thresholds) =
-            (saved.incoming, saved.early, saved.thresholds);
-    }
-
     /// Whether anything is to be said to players of other regions.
     pub fn has_outgoing(&self) -> bool {
         !self.outgoing.is_empty() || !self.undeliverable.is_empty()
+    }
+}
+
+impl ViewEngine {
+    /// Copies of all messages that still have to be handled here, or to be sent to other regions.
+    /// `id` names the entity in a slot.
+    pub fn waiting(
+        &self,
+        (from_region, from_epoch): (RegionId, Epoch),
+        id: impl Fn(u32) -> Option<EntityId>,
+    ) -> Vec<ViewMsg> {
+        let ViewQueue { incoming, early, local, outgoing, undeliverable, .. } = &self.queue;
+        let received = incoming.iter().chain(early.iter().map(|(_, msg)| msg)).copied();
+        let local = local.iter().chain(outgoing).map(|l| (id(l.from), l.to_id, l.say));
+        let undeliverable = undeliverable.iter().map(|(from, to, say)| (Some(*from), *to, *say));
+        let own = local.chain(undeliverable).filter_map(|(from, to, say)| {
+            Some(ViewMsg { from: from?, from_region, from_epoch, to, say })
+        });
+        received.chain(own).collect()
+    }
+
+    /// View messages for a snapshot. Between ticks nothing is on its way inside.
+    pub fn save_queue(&self) -> SavedViewQueue {
+        let ViewQueue { incoming, early, thresholds, local, .. } = &self.queue;
+        debug_assert!(local.is_empty(), "local messages are delivered at once");
+        let (incoming, early, thresholds) = (incoming.clone(), early.clone(), thresholds.clone());
+        SavedViewQueue { incoming, early, thresholds, unsent: Vec::new() }
+    }
+
+    /// The view messages of a snapshot.
+    pub fn restore_queue(&mut self, saved: SavedViewQueue) {
+        let queue = &mut self.queue;
+        (queue.incoming, queue.early, queue.thresholds) =
+            (saved.incoming, saved.early, saved.thresholds);
     }
 }

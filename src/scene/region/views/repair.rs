@@ -6,7 +6,6 @@
 
 use super::ViewEngine;
 use super::matching::{Matching, PlaneMatching};
-use super::plane_pairs::PlanePairs;
 use super::prediction::Part;
 use super::registered::{Registered, index_of};
 use crate::scene::Scene;
@@ -28,6 +27,7 @@ struct Changes {
 impl ViewEngine {
     /// Repairs the lists, while the positions are those of the pass. Later, the next pass looks at all players.
     pub(super) fn repair(&mut self, entities: &mut EntityStore, scene: &Scene) {
+        let vis = &scene.spec.visibility;
         for _ in 0..MAX_REPAIRS {
             if !self.still || (self.queue.dirty.is_empty() && self.queue.proposed.is_empty()) {
                 return;
@@ -37,7 +37,8 @@ impl ViewEngine {
             let mut planes = matching.take_planes();
             for plane in &mut planes {
                 if let Some(changed) = plane.tell(&changes, &mut matching, self, entities) {
-                    plane.repair(&matching.indices, self, entities, scene);
+                    let read = (&*self, &*entities);
+                    plane.with_pairs(&matching.indices, read, vis, |m, pairs| m.repair(pairs));
                     self.commit_repair(plane, changed, entities, scene);
                 }
             }
@@ -130,20 +131,6 @@ impl PlaneMatching {
             }
         }
         self.knows_others.fill(true);
-    }
-
-    fn repair(
-        &mut self,
-        indices: &[u32],
-        views: &ViewEngine,
-        entities: &EntityStore,
-        scene: &Scene,
-    ) {
-        let PlaneMatching { plane_ix, matcher, slots, parts, .. } = self;
-        let players = Registered { views, entities, slots, indices, parts, predicts: false };
-        if let Some(pairs) = PlanePairs::of(*plane_ix, players, &scene.spec.visibility) {
-            matcher.repair(&pairs);
-        }
     }
 }
 

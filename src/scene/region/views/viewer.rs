@@ -27,7 +27,7 @@ pub struct Seen {
 }
 
 /// A player that lives in the region.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Viewer {
     pub slot: u32,
     /// Under which inputs of its client find it.
@@ -112,38 +112,11 @@ impl Viewer {
             session,
             subject,
             account,
-            portal: 0,
             since_ms: FIRST_SESSION,
-            came_from: None,
             registers: Registers::new(id),
-            threshold: Key::WORST,
-            expecting: None,
-            seen: Vec::new(),
-            gone: Vec::new(),
-            last_applied: Seq(0),
-            unconfirmed: None,
-            refused: Vec::new(),
-            frames_from: Tick(0),
-            missed_from: Tick(0),
-            held: false,
-            resync: false,
-            resync_after: Tick(0),
-            question: 0,
-            disconnected_until: None,
-            stays_until: Tick(0),
-            replaced: None,
             own_due: true,
-            told_elsewhere: false,
-            allowance: Allowance::default(),
-            properties_told: TickStamp::default(),
             own_properties_due: true,
-            bonds_changed: false,
-            other_bonds: KeptBonds::default(),
-            turned: false,
-            mailbox: Mailbox::default(),
-            pace: Pace::default(),
-            dirty: false,
-            reach_ends: false,
+            ..Viewer::default()
         }
     }
 

@@ -3,6 +3,7 @@
 use serde::ser::{self, Serialize};
 
 use super::Other;
+use crate::scene::pieces::{NIL, array, bin, flag, marked_1, marked_4, marked_8, sint, uint, wide};
 
 /// Appends a value. Returns false, with nothing appended, if the value needs a form that the fast
 /// codec does not write.
@@ -15,84 +16,12 @@ pub(in crate::wire) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T
     written
 }
 
-pub(in crate::wire) const NIL: u8 = 0xc0;
-
-#[inline]
-pub(in crate::wire) fn array(out: &mut Vec<u8>, len: usize) {
-    match len {
-        0..=15 => out.push(0x90 | len as u8),
-        _ => wide(out, [0xdc, 0xdd], len),
-    }
-}
-
 #[inline]
 fn map(out: &mut Vec<u8>, len: usize) {
     match len {
         0..=15 => out.push(0x80 | len as u8),
         _ => wide(out, [0xde, 0xdf], len),
     }
-}
-
-/// A length of two or four bytes.
-fn wide(out: &mut Vec<u8>, [two, four]: [u8; 2], len: usize) {
-    match u16::try_from(len) {
-        Ok(len) => marked_2(out, two, len.to_be_bytes()),
-        Err(_) => marked_4(out, four, (len as u32).to_be_bytes()),
-    }
-}
-
-// Each of these writes a marker and its bytes in one call, so that capacity is checked only once.
-
-#[inline]
-fn marked_1(out: &mut Vec<u8>, marker: u8, [a]: [u8; 1]) {
-    out.extend_from_slice(&[marker, a]);
-}
-
-#[inline]
-fn marked_2(out: &mut Vec<u8>, marker: u8, [a, b]: [u8; 2]) {
-    out.extend_from_slice(&[marker, a, b]);
-}
-
-#[inline]
-fn marked_4(out: &mut Vec<u8>, marker: u8, [a, b, c, d]: [u8; 4]) {
-    out.extend_from_slice(&[marker, a, b, c, d]);
-}
-
-#[inline]
-fn marked_8(out: &mut Vec<u8>, marker: u8, [a, b, c, d, e, f, g, h]: [u8; 8]) {
-    out.extend_from_slice(&[marker, a, b, c, d, e, f, g, h]);
-}
-
-#[inline]
-pub(in crate::wire) fn uint(out: &mut Vec<u8>, n: u64) {
-    match n {
-        0..=0x7f => out.push(n as u8),
-        0x80..=0xff => marked_1(out, 0xcc, [n as u8]),
-        0x100..=0xffff => marked_2(out, 0xcd, (n as u16).to_be_bytes()),
-        0x1_0000..=0xffff_ffff => marked_4(out, 0xce, (n as u32).to_be_bytes()),
-        _ => marked_8(out, 0xcf, n.to_be_bytes()),
-    }
-}
-
-#[inline]
-pub(in crate::wire) fn sint(out: &mut Vec<u8>, n: i64) {
-    match n {
-        0.. => uint(out, n as u64),
-        -32..=-1 => out.push(n as i8 as u8),
-        -0x80..=-33 => marked_1(out, 0xd0, (n as i8).to_be_bytes()),
-        -0x8000..=-0x81 => marked_2(out, 0xd1, (n as i16).to_be_bytes()),
-        -0x8000_0000..=-0x8001 => marked_4(out, 0xd2, (n as i32).to_be_bytes()),
-        _ => marked_8(out, 0xd3, n.to_be_bytes()),
-    }
-}
-
-#[inline]
-pub(in crate::wire) fn bin(out: &mut Vec<u8>, bytes: &[u8]) {
-    match u8::try_from(bytes.len()) {
-        Ok(len) => marked_1(out, 0xc4, [len]),
-        Err(_) => wide(out, [0xc5, 0xc6], bytes.len()),
-    }
-    out.extend_from_slice(bytes);
 }
 
 #[inline]
@@ -148,7 +77,7 @@ impl ser::Serializer for &mut Writer<'_> {
 
     #[inline]
     fn serialize_bool(self, is: bool) -> Result<(), Other> {
-        self.out.push(if is { 0xc3 } else { 0xc2 });
+        flag(self.out, is);
         Ok(())
     }
 

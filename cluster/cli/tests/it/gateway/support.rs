@@ -12,7 +12,8 @@ use purview::actor::address::{LocalSession, SessionAddress};
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::messages::{
-    FrameBatch, Input, InputRefused, Moving, Notice, Order, Refusal, SessionFrame, Speaker,
+    FrameBatch, Input, InputRefused, Moving, Notice, Order, Refusal, RouteNotice, SessionFrame,
+    Speaker,
 };
 use purview::scene::{
     EntityId, Epoch, Facing, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
@@ -186,21 +187,17 @@ impl FakeRegion {
 
     fn route(&self, at: usize) {
         let r = &self.here[at];
-        let route = Notice::Route {
+        let route = RouteNotice {
             subject: r.subject,
-            scene: SceneId(0),
-            region: RegionId(0),
             epoch: Epoch(1),
             last_applied: r.ack,
             tick: self.tick,
             plane: r.plane,
             pos: r.pos,
-            facing: Default::default(),
-            own: None,
             arrived: true,
-            unconfirmed: None,
+            ..RouteNotice::default()
         };
-        deliver(r, Delivery::Notice(route));
+        deliver(r, Delivery::Notice(Notice::Route(route)));
     }
 
     fn frames(

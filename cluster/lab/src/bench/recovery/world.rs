@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use purview::scene::messages::{
     Command, Destination, FIRST_SESSION, GroupMessage, Input, MessageId, Notice, Order, Presented,
-    Recipients,
+    Recipients, RouteNotice,
 };
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::views::NamedBond;
 use purview::scene::{
-    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, Region, RegionId, SceneId, SceneSpec,
-    Seq, SessionId, Tick, ViewLimits, Visibility,
+    EntityHandle, EntityId, Epoch, Kind, Plane, Pos, Region, RegionId, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
 };
 
 use crate::bench::density::side_of;
@@ -48,7 +48,8 @@ impl Sessions for Players {
     fn told(&mut self, session: SessionId, notice: Notice) -> Option<(RegionId, Input)> {
         let known = self.all.get_mut(&session.0)?;
         match notice {
-            Notice::Route { region, epoch, tick, pos, last_applied, .. } if epoch > known.epoch => {
+            Notice::Route(route) if route.epoch > known.epoch => {
+                let RouteNotice { region, epoch, tick, pos, last_applied, .. } = route;
                 *known = Known { pos, lives_in: region, epoch, tick, inputs: last_applied.next() };
                 let (id, seq) = (EntityId(session.0), known.inputs);
                 let (order, handle) = (Order::Move(pos), EntityHandle::default());
@@ -70,22 +71,12 @@ fn presented(id: u64, known: &Known) -> Input {
     Input::Present(Box::new(Presented {
         id: EntityId(id),
         session: SessionId(id),
-        subject: Default::default(),
-        account: Default::default(),
         to: known.lives_in,
         epoch: known.epoch,
-        acked: Seq(0),
-        plane: Plane(0),
         pos: known.pos,
-        placed_by: Seq(0),
-        own: None,
         tick: known.tick,
-        sight: ViewLimits::FULL,
-        facing: Facing::EAST,
-        properties: Default::default(),
-        bonds: Default::default(),
-        teleport: None,
         since_ms: FIRST_SESSION,
+        ..Presented::default()
     }))
 }
 

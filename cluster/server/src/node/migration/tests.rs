@@ -9,7 +9,7 @@ use purview::actor::messages::InspectEntity;
 use purview::actor::region::RegionActor;
 use purview::scene::messages::{Input, Spawn};
 use purview::scene::mutants::is_noticed_by;
-use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId, SceneSpec, ViewLimits};
+use purview::scene::{EntityId, Kind, Pos, Scene, SceneId, SceneSpec};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::*;
@@ -124,23 +124,7 @@ impl Node {
     }
 
     fn enter(&self, id: EntityId) {
-        let (kind, plane, pos) = (Kind(1), Plane(0), Pos::ground(1_000, 1_000));
-        let (facing, properties, session, bonds) = Default::default();
-        let sight = ViewLimits::NONE;
-        let spawn = Spawn {
-            id,
-            kind,
-            plane,
-            pos,
-            sight,
-            left_at: None,
-            facing,
-            properties,
-            session,
-            subject: Default::default(),
-            account: Default::default(),
-            bonds,
-        };
+        let spawn = Spawn::new(id, Kind(1), Pos::ground(1_000, 1_000));
         let input = Input::Enter(Box::new(spawn));
         self.directory.send(REGION, ToRegion { input, client: None }).unwrap();
     }

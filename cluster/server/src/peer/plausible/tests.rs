@@ -2,7 +2,7 @@ use purview::scene::messages::{
     GroupMessage, KeptBonds, MessageId, Recipients, Resume, SceneOrder, Spawn,
 };
 use purview::scene::terrain::{DoorChange, DoorOrder};
-use purview::scene::{EntityId, Facing, Kind, Plane, Pos, SceneId, Seq, SessionId, ViewLimits};
+use purview::scene::{EntityId, Plane, SceneId, Seq, SessionId};
 use purview::wire::peer::query::{Answer, Stamp};
 use purview::wire::peer::{
     LeaseName, PlaneNews, PlaneVersion, WorkerAnswer, WorkerGot, WorkerTold,
@@ -30,20 +30,8 @@ fn bonds(at: Tick) -> Notice {
 }
 
 fn with_bonds(at: Tick) -> Spawn {
-    Spawn {
-        id: EntityId(7),
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(0, 0),
-        sight: ViewLimits::FULL,
-        left_at: None,
-        facing: Facing::EAST,
-        properties: Default::default(),
-        session: Some(SESSION),
-        subject: Default::default(),
-        account: Default::default(),
-        bonds: KeptBonds { at, named: Vec::new() },
-    }
+    let bonds = KeptBonds { at, named: Vec::new() };
+    Spawn { id: EntityId(7), session: Some(SESSION), bonds, ..Spawn::default() }
 }
 
 /// A message with a number in each place where a number comes in, by the name of the place.
