@@ -222,6 +222,12 @@ impl Inbound {
         let saved = self.neighbours.iter().map(|n| Neighbour {
             expired: n.expired || n.blank,
             waiting: if whole { n.waiting.clone() } else { VecDeque::new() },
+            // What is found out again.
+            since: Epoch::default(),
+            ended: false,
+            is_new: false,
+            blank: false,
+            changed: None,
             ..*n
         });
         saved.collect()

@@ -124,7 +124,7 @@ impl BorderLinks {
 
     /// What neighbours were sent, for a snapshot.
     pub fn save_outbound(&self) -> Vec<Mirror> {
-        self.outbound.neighbours.clone()
+        self.outbound.save()
     }
 
     /// What neighbours had sent by a snapshot.

@@ -64,6 +64,12 @@ impl Outbound {
         ((1_u64 << self.neighbours.len()) - 1) as u32
     }
 
+    /// What neighbours were sent, for a snapshot.
+    pub fn save(&self) -> Vec<Mirror> {
+        let saved = self.neighbours.iter();
+        saved.map(|n| Mirror { rect: Rect::default(), ..n.clone() }).collect()
+    }
+
     /// Goes on from a snapshot; a neighbour that is not in it needs everything.
     pub fn restore(&mut self, saved: Vec<Mirror>) {
         for saved in saved {
