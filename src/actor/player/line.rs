@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix::{Actor, Addr};
 use bytes::Bytes;
 
+use super::sink::WriteNow;
 use super::{FromSocket, PlayerActor, PlayerSetup, Session};
 use crate::scene::player::{PlayerInput, State};
 use crate::wire::ClientMsg;
@@ -27,10 +28,12 @@ pub struct SessionLine {
 }
 
 impl SessionLine {
-    /// Starts the actor of a session whose client has just connected, on this thread.
-    pub fn start(setup: PlayerSetup) -> SessionLine {
+    /// Starts the actor of a session whose client has just connected, on this thread. `writer` writes to the
+    /// client's socket at once.
+    pub fn start(setup: PlayerSetup, writer: Option<Box<dyn WriteNow>>) -> SessionLine {
         let actor = PlayerActor::new(setup);
         let session = Rc::clone(&actor.0);
+        session.borrow_mut().writer = writer;
         SessionLine { session, actor: actor.start() }
     }
 

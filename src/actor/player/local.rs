@@ -12,8 +12,9 @@ use super::Session;
 use crate::actor::address::{Delivery, LocalSession, QueuedDelivery, SessionKey, SessionThread};
 use crate::actor::directory::Directory;
 
-/// Sessions that are served in a row before other tasks of the thread have their turn.
-const IN_A_ROW: usize = 256;
+/// Sessions that are served in a row before other tasks of the thread have their turn. Tokio lets a task write
+/// 128 times before it must yield.
+const IN_A_ROW: usize = 64;
 
 /// The sessions of one directory on this thread.
 #[derive(Debug, Default)]

@@ -241,7 +241,7 @@ impl Session {
         if let Some(ticket) = self.credentials.ticket(self.player.id(), &name) {
             let renewed = ServerMsg::from(Renewed { ticket });
             // A client that does not read now gets the next ticket.
-            let _unread = self.sink.send(Bytes::from(renewed.encode())).is_err();
+            let _unread = self.send(Bytes::from(renewed.encode())).is_err();
         }
     }
 }

@@ -50,7 +50,7 @@ use self::local::Registration;
 use self::login::Credentials;
 use self::record::Record;
 use self::reorder::ReorderBuffer;
-use self::sink::{ClientQueue, ClientSink};
+use self::sink::{ClientQueue, ClientSink, QueueFull, WriteNow};
 use super::address::{Delivery, LocalSession, SessionEntry};
 use super::directory::Directory;
 use super::idle_gate::IdleGated;
@@ -123,6 +123,8 @@ pub(in crate::actor) struct Session {
     player: Player,
     directory: Arc<Directory>,
     sink: ClientSink,
+    /// Writes to the client's socket at once; `None` if the connection is served on another thread.
+    writer: Option<Box<dyn WriteNow>>,
     credentials: Credentials,
     record: Record,
     /// Whether a join is on its way, for which a place in a line was taken.
@@ -215,6 +217,7 @@ impl Session {
             registered: player.id(),
             player,
             sink,
+            writer: None,
             credentials: Credentials::new(tokens, passes, &config),
             record: Record::default(),
             is_joining: false,
@@ -229,6 +232,11 @@ impl Session {
             effects: Vec::new(),
             due: Vec::new(),
         }
+    }
+
+    /// Sends the client a message.
+    fn send(&mut self, message: Bytes) -> Result<(), QueueFull> {
+        self.sink.send(message, self.writer.as_deref())
     }
 
     /// The store of players' records, and the name of this session's player in it.

@@ -60,12 +60,12 @@ impl Session {
             }
             PlayerEffect::Reply(reply) => {
                 let bytes = self.encode(reply)?;
-                self.sink.send(bytes).err().map(|QueueFull| PlayerInput::Choked)
+                self.send(bytes).err().map(|QueueFull| PlayerInput::Choked)
             }
             PlayerEffect::Forward => {
                 let (batch, index) = frame?;
                 let bytes = frame_bytes(batch, index, self.credentials.wants_crowd());
-                self.sink.send(bytes).err().map(|QueueFull| PlayerInput::Choked)
+                self.send(bytes).err().map(|QueueFull| PlayerInput::Choked)
             }
             PlayerEffect::Take(scene, plane) => {
                 self.directory.take_line(scene, Some(plane));

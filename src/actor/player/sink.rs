@@ -1,4 +1,5 @@
-//! The bounded queue between a session and its client's connection.
+//! The way of messages from a session to its client's connection: written at once where the socket takes them,
+//! else by a bounded queue.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,6 +18,8 @@ use crate::wire::CloseCode;
 pub enum ClientOut {
     /// Write a message.
     Message(Bytes),
+    /// Write what was written at once, and only in part.
+    Rest,
     /// Write the last message and end the connection. Nothing comes after it.
     Close(CloseCode, String),
 }
@@ -26,6 +29,23 @@ pub enum ClientOut {
 #[error("the client's queue is full or its connection is gone")]
 pub struct QueueFull;
 
+/// How far a message was written at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenNow {
+    /// The socket took all of it.
+    Whole,
+    /// The connection has buffered what the socket does not take yet.
+    Partly,
+    /// The connection is broken.
+    Broken,
+}
+
+/// Writes to a connection from the thread that serves it, without waiting.
+pub trait WriteNow {
+    /// Writes a message, or as much of it as the socket takes.
+    fn write_now(&self, message: Bytes) -> WrittenNow;
+}
+
 /// Between the two ends.
 #[derive(Debug)]
 struct SendQueue {
@@ -33,8 +53,12 @@ struct SendQueue {
     capacity: usize,
     /// Nothing more is queued.
     ended: bool,
-    /// The connection's end is gone.
+    /// The connection's end is gone, or broken.
     unread: bool,
+    /// The connection is writing: messages wait for their turn.
+    is_writing: bool,
+    /// The connection has buffered a part of a message that was written at once.
+    has_rest: bool,
     reader: Option<Waker>,
 }
 
@@ -64,7 +88,8 @@ pub struct ClientSink {
 }
 
 /// The connection's end of the queue: a stream that ends after [`ClientOut::Close`], or without one
-/// when the session is no more.
+/// when the session is no more or the connection is broken. Whoever reads it has written all that it gave
+/// before it reads again.
 #[derive(Debug)]
 pub struct ClientQueue {
     line: Line,
@@ -80,6 +105,8 @@ impl ClientSink {
             capacity: capacity.max(1),
             ended: false,
             unread: false,
+            is_writing: false,
+            has_rest: false,
             reader: None,
         })));
         let (close, closing) = oneshot::channel();
@@ -92,16 +119,27 @@ impl ClientSink {
         self.line.lock().messages.len()
     }
 
-    /// Queues a message.
+    /// Writes a message by `writer` if none waits before it, else queues it.
     ///
     /// # Errors
-    /// When the queue is full, closed or its connection gone; nothing was queued.
-    pub fn send(&mut self, message: Bytes) -> Result<(), QueueFull> {
+    /// When the queue is full, closed or its connection gone; the message is dropped.
+    pub fn send(
+        &mut self,
+        message: Bytes,
+        writer: Option<&dyn WriteNow>,
+    ) -> Result<(), QueueFull> {
         let mut line = self.line.lock();
         if line.ended || line.unread || line.messages.len() >= line.capacity {
             return Err(QueueFull);
         }
-        line.messages.push_back(message);
+        match writer.filter(|_| !line.is_writing && line.messages.is_empty()) {
+            None => line.messages.push_back(message),
+            Some(writer) => match writer.write_now(message) {
+                WrittenNow::Whole => return Ok(()),
+                WrittenNow::Partly => (line.is_writing, line.has_rest) = (true, true),
+                WrittenNow::Broken => line.unread = true,
+            },
+        }
         line.wake();
         Ok(())
     }
@@ -158,9 +196,17 @@ impl Stream for ClientQueue {
             return Poll::Ready(None);
         }
         let mut line = self.line.lock();
+        if line.unread {
+            return Poll::Ready(None);
+        }
+        if std::mem::take(&mut line.has_rest) {
+            return Poll::Ready(Some(ClientOut::Rest));
+        }
         if let Some(message) = line.messages.pop_front() {
+            line.is_writing = true;
             return Poll::Ready(Some(ClientOut::Message(message)));
         }
+        line.is_writing = false;
         if !line.ended {
             match &mut line.reader {
                 Some(reader) => reader.clone_from(cx.waker()),
@@ -177,6 +223,8 @@ impl Stream for ClientQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
+
     use futures::StreamExt;
     use futures::executor::block_on;
 
@@ -185,9 +233,9 @@ mod tests {
     #[test]
     fn a_full_queue_takes_no_more_but_can_still_close() {
         let (mut sink, queue) = ClientSink::channel(2);
-        assert_eq!(sink.send(Bytes::from_static(b"a")), Ok(()));
-        assert_eq!(sink.send(Bytes::from_static(b"b")), Ok(()));
-        assert_eq!(sink.send(Bytes::from_static(b"c")), Err(QueueFull));
+        assert_eq!(sink.send(Bytes::from_static(b"a"), None), Ok(()));
+        assert_eq!(sink.send(Bytes::from_static(b"b"), None), Ok(()));
+        assert_eq!(sink.send(Bytes::from_static(b"c"), None), Err(QueueFull));
         assert_eq!(sink.queued(), 2);
         let closing = queue.closing();
         assert!(closing.now_or_never().is_none());
@@ -209,10 +257,64 @@ mod tests {
     #[test]
     fn a_session_that_has_ended_ends_the_queue_without_a_close() {
         let (mut sink, mut queue) = ClientSink::channel(4);
-        assert_eq!(sink.send(Bytes::from_static(b"a")), Ok(()));
+        assert_eq!(sink.send(Bytes::from_static(b"a"), None), Ok(()));
         assert_eq!(queue.take_ready(), Some(Bytes::from_static(b"a")));
         assert_eq!(queue.take_ready(), None);
         drop(sink);
         assert_eq!(block_on(queue.next()), None);
+    }
+
+    /// A socket that takes so many messages, and then a part of each.
+    struct Socket {
+        takes: Cell<usize>,
+        taken: RefCell<Vec<Bytes>>,
+    }
+
+    impl WriteNow for Socket {
+        fn write_now(&self, message: Bytes) -> WrittenNow {
+            self.taken.borrow_mut().push(message);
+            match self.takes.get() {
+                0 => WrittenNow::Partly,
+                more => {
+                    self.takes.set(more - 1);
+                    WrittenNow::Whole
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn messages_are_written_at_once_until_the_socket_is_full_and_again_when_all_is_written() {
+        let socket = Socket { takes: Cell::new(1), taken: RefCell::default() };
+        let (mut sink, mut queue) = ClientSink::channel(4);
+        let mut send = |text: &'static str| sink.send(Bytes::from(text), Some(&socket));
+        let mut next = || queue.next().now_or_never().flatten();
+        assert_eq!([send("a"), send("b"), send("c")], [Ok(()); 3]);
+        assert_eq!(*socket.taken.borrow(), ["a", "b"]);
+        assert_eq!(next(), Some(ClientOut::Rest));
+        assert_eq!(send("d"), Ok(()), "b's rest may still be under way");
+        assert_eq!(next(), Some(ClientOut::Message(Bytes::from("c"))));
+        assert_eq!(next(), Some(ClientOut::Message(Bytes::from("d"))));
+        assert_eq!(send("e"), Ok(()), "d is being written");
+        assert_eq!(next(), Some(ClientOut::Message(Bytes::from("e"))));
+        assert_eq!(next(), None);
+        socket.takes.set(1);
+        assert_eq!(send("f"), Ok(()));
+        assert_eq!(*socket.taken.borrow(), ["a", "b", "f"]);
+        assert_eq!(next(), None, "nothing is left of it");
+    }
+
+    #[test]
+    fn a_connection_that_breaks_at_a_write_ends_its_queue_and_takes_nothing_more() {
+        struct Broken;
+        impl WriteNow for Broken {
+            fn write_now(&self, _: Bytes) -> WrittenNow {
+                WrittenNow::Broken
+            }
+        }
+        let (mut sink, mut queue) = ClientSink::channel(4);
+        assert_eq!(sink.send(Bytes::from_static(b"a"), Some(&Broken)), Ok(()));
+        assert_eq!(queue.next().now_or_never(), Some(None));
+        assert_eq!(sink.send(Bytes::from_static(b"b"), None), Err(QueueFull));
     }
 }

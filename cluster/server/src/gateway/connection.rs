@@ -6,13 +6,17 @@
 //! unbounded queue.
 
 use std::future::{pending, poll_fn};
+use std::cell::RefCell;
 use std::pin::pin;
+use std::rc::Weak;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use purview::actor::idle_gate::IdleGated;
-use purview::actor::player::sink::{ClientOut, ClientQueue};
+use purview::actor::player::sink::{ClientOut, ClientQueue, WriteNow, WrittenNow};
 use purview::actor::player::{FromSocket, SessionLine};
 use purview::wire::client::Closing;
 use purview::wire::{CloseCode, ServerMsg};
@@ -72,8 +76,46 @@ pub trait Outbound {
     fn put(&mut self, message: Bytes) -> impl Future<Output = Result<(), Broken>>;
     /// Writes the buffered messages.
     fn flush(&mut self) -> impl Future<Output = Result<(), Broken>>;
+    /// Writes to the connection from elsewhere on this thread, for as long as this half lives.
+    fn writer(&self, _metrics: &Arc<GatewayMetrics>) -> Option<Box<dyn WriteNow>> {
+        None
+    }
     /// Closes the connection in the carrier's own way, after the last message.
     fn goodbye(&mut self, code: CloseCode, why: &str) -> impl Future<Output = Result<(), Broken>>;
+}
+
+/// A carrier that buffers what its socket does not take.
+pub(super) trait Buffered {
+    /// Adds a message to the write buffer, which has room.
+    fn buffer(&mut self, message: Bytes) -> Result<(), Broken>;
+    /// Writes the buffered messages.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>>;
+}
+
+/// Writes to a carrier that its connection shares.
+pub(super) struct SharedWriter<C> {
+    pub(super) carrier: Weak<RefCell<C>>,
+    pub(super) metrics: Arc<GatewayMetrics>,
+}
+
+impl<C: Buffered> WriteNow for SharedWriter<C> {
+    fn write_now(&self, message: Bytes) -> WrittenNow {
+        let Some(carrier) = self.carrier.upgrade() else { return WrittenNow::Broken };
+        let mut carrier = carrier.borrow_mut();
+        let len = message.len() as u64;
+        // The connection's task flushes what is left, and is woken for it by its queue.
+        let mut nobody = Context::from_waker(Waker::noop());
+        if carrier.buffer(message).is_err() {
+            return WrittenNow::Broken;
+        }
+        let written = match carrier.poll_flush(&mut nobody) {
+            Poll::Ready(Ok(())) => WrittenNow::Whole,
+            Poll::Pending => WrittenNow::Partly,
+            Poll::Ready(Err(Broken)) => return WrittenNow::Broken,
+        };
+        self.metrics.sent(1, len);
+        written
+    }
 }
 
 pub(super) struct Link<'a> {
@@ -233,6 +275,7 @@ async fn write_queue(
     loop {
         let written = match queue.next().await {
             None => return false,
+            Some(ClientOut::Rest) => outbound.flush().await,
             Some(ClientOut::Message(message)) => {
                 let mut batch = Batch::default();
                 match batch.put_ready(message, queue, outbound) {

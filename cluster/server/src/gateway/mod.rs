@@ -444,14 +444,15 @@ impl Shared {
         };
         let config = self.config.player();
         let (sink, queue) = PlayerSetup::queue(&config);
-        let session = SessionLine::start(PlayerSetup {
+        let setup = PlayerSetup {
             directory: Arc::clone(&self.directory),
             sink,
             tokens: self.tokens_of(ticket),
             passes: Some(Arc::clone(&self.passes)),
             config,
             check_every: self.config.check_every,
-        });
+        };
+        let session = SessionLine::start(setup, outbound.writer(&self.metrics));
         let close_grace = self.config.close_grace;
         // In a cluster clients can go on with another gateway.
         let at_stop = if self.directory.is_alone() { FromSocket::Stop } else { FromSocket::Drain };

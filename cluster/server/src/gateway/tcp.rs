@@ -1,11 +1,20 @@
 //! The TCP carrier: each message after its length (`purview::wire::client::framing`).
 
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
 use bytes::{Bytes, BytesMut};
+use purview::actor::player::sink::WriteNow;
 use purview::wire::client::framing::{self, Framer, FramingError};
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWrite, ReadHalf, WriteHalf};
 
-use super::connection::{Broken, Inbound, Outbound, SocketEvent};
+use super::connection::{Broken, Buffered, Inbound, Outbound, SharedWriter, SocketEvent};
+use super::metrics::GatewayMetrics;
 use super::socket::Socket;
 
 /// Bytes that are collected before they are written.
@@ -18,9 +27,15 @@ pub(super) struct TcpIn {
     unread: BytesMut,
 }
 
-pub(super) struct TcpOut {
+/// The session writes by it, too.
+pub(super) struct TcpOut(Rc<RefCell<TcpWriter>>);
+
+struct TcpWriter {
     socket: WriteHalf<Socket>,
-    unwritten: Vec<u8>,
+    /// Messages that are not written whole.
+    buffer: Vec<u8>,
+    /// How many bytes of the buffer are written.
+    written: usize,
 }
 
 pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
@@ -28,13 +43,13 @@ pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
     let framer = Framer::new(MAX_CLIENT_FRAME);
     (
         TcpIn { socket: read, framer, unread: BytesMut::new() },
-        TcpOut { socket: write, unwritten: Vec::new() },
+        TcpOut(Rc::new(RefCell::new(TcpWriter { socket: write, buffer: Vec::new(), written: 0 }))),
     )
 }
 
 pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<Socket> {
-    let is_whole = inbound.socket.is_pair_of(&outbound.socket);
-    is_whole.then(|| inbound.socket.unsplit(outbound.socket))
+    let write = Rc::into_inner(outbound.0)?.into_inner().socket;
+    inbound.socket.is_pair_of(&write).then(|| inbound.socket.unsplit(write))
 }
 
 impl TcpIn {
@@ -67,39 +82,59 @@ impl Inbound for TcpIn {
     }
 }
 
-impl TcpOut {
-    fn append(&mut self, message: &[u8]) -> Result<(), Broken> {
-        framing::write(message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
+impl TcpWriter {
+    fn has_room(&self, message: &[u8]) -> bool {
+        self.buffer.len() + message.len() <= WRITE_BUFFER
+    }
+}
+
+impl Buffered for TcpWriter {
+    fn buffer(&mut self, message: Bytes) -> Result<(), Broken> {
+        framing::write(&message, MAX_SERVER_FRAME, &mut self.buffer).map_err(|e| {
             purview::log_limited!(error, error = %e, "a message is too large for a frame");
             Broken
         })
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        while let Some(rest) = self.buffer.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match ready!(Pin::new(&mut self.socket).poll_write(cx, rest)) {
+                Ok(0) | Err(_) => return Poll::Ready(Err(Broken)),
+                Ok(more) => self.written += more,
+            }
+        }
+        ready!(Pin::new(&mut self.socket).poll_flush(cx)).map_err(|_| Broken)?;
+        self.written = 0;
+        self.buffer.clear();
+        // A large frame must not occupy its memory for the rest of the session.
+        self.buffer.shrink_to(WRITE_BUFFER);
+        Poll::Ready(Ok(()))
     }
 }
 
 impl Outbound for TcpOut {
     fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
-        if self.unwritten.len() + message.len() > WRITE_BUFFER {
+        let mut writer = self.0.borrow_mut();
+        if !writer.has_room(&message) {
             return Ok(Some(message));
         }
-        self.append(&message).map(|()| None)
+        writer.buffer(message).map(|()| None)
     }
 
     async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
-        if self.unwritten.len() + message.len() > WRITE_BUFFER {
+        if !self.0.borrow().has_room(&message) {
             self.flush().await?;
         }
-        self.append(&message)
+        self.0.borrow_mut().buffer(message)
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {
-        let mut written = self.socket.write_all(&self.unwritten).await;
-        if written.is_ok() {
-            written = self.socket.flush().await;
-        }
-        self.unwritten.clear();
-        // A large frame must not occupy its memory for the rest of the session.
-        self.unwritten.shrink_to(WRITE_BUFFER);
-        written.map_err(|_| Broken)
+        poll_fn(|cx| self.0.borrow_mut().poll_flush(cx)).await
+    }
+
+    fn writer(&self, metrics: &Arc<GatewayMetrics>) -> Option<Box<dyn WriteNow>> {
+        let (carrier, metrics) = (Rc::downgrade(&self.0), Arc::clone(metrics));
+        Some(Box::new(SharedWriter { carrier, metrics }))
     }
 
     async fn goodbye(&mut self, _code: CloseCode, _why: &str) -> Result<(), Broken> {

@@ -3,17 +3,21 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
+use purview::actor::player::sink::WriteNow;
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::connection::{Broken, Inbound, Outbound, SocketEvent};
+use super::connection::{Broken, Buffered, Inbound, Outbound, SharedWriter, SocketEvent};
 use super::frames::{Counted, FrameCounter, TooManyFrames};
+use super::metrics::GatewayMetrics;
 use super::socket::Socket;
 use super::upgrade::{self, NoUpgrade};
 
@@ -73,6 +77,16 @@ impl Inbound for WsIn {
     }
 }
 
+impl Buffered for Stream {
+    fn buffer(&mut self, message: Bytes) -> Result<(), Broken> {
+        self.start_send_unpin(Message::Binary(message)).map_err(|_| Broken)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        self.poll_flush_unpin(cx).map_err(|_| Broken)
+    }
+}
+
 impl WsOut {
     /// Adds a frame to the write buffer.
     async fn send(&mut self, message: Message) -> Result<(), Broken> {
@@ -87,7 +101,12 @@ impl Outbound for WsOut {
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {
-        poll_fn(|cx| self.0.borrow_mut().poll_flush_unpin(cx)).await.map_err(|_| Broken)
+        poll_fn(|cx| self.0.borrow_mut().poll_flush(cx)).await
+    }
+
+    fn writer(&self, metrics: &Arc<GatewayMetrics>) -> Option<Box<dyn WriteNow>> {
+        let (carrier, metrics) = (Rc::downgrade(&self.0), Arc::clone(metrics));
+        Some(Box::new(SharedWriter { carrier, metrics }))
     }
 
     async fn goodbye(&mut self, code: CloseCode, why: &str) -> Result<(), Broken> {
