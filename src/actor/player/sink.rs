@@ -123,11 +123,7 @@ impl ClientSink {
     ///
     /// # Errors
     /// When the queue is full, closed or its connection gone; the message is dropped.
-    pub fn send(
-        &mut self,
-        message: Bytes,
-        writer: Option<&dyn WriteNow>,
-    ) -> Result<(), QueueFull> {
+    pub fn send(&mut self, message: Bytes, writer: Option<&dyn WriteNow>) -> Result<(), QueueFull> {
         let mut line = self.line.lock();
         if line.ended || line.unread || line.messages.len() >= line.capacity {
             return Err(QueueFull);

@@ -170,6 +170,7 @@ impl Client {
                 Some(ClientOut::Message(bytes)) => self.take(&bytes),
                 Some(ClientOut::Close(code, _)) => self.closed = Some(code),
                 None => panic!("the session ended before {what}"),
+                Some(ClientOut::Rest) => unreachable!("nothing is written at once here"),
             }
         }
     }

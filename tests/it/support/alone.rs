@@ -7,9 +7,7 @@ use purview::scene::messages::{
     Spawn,
 };
 use purview::scene::region::{Recovery, RegionSnapshot};
-use purview::scene::{
-    EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, Seq, SessionId, Tick,
-};
+use purview::scene::{EntityId, Epoch, Kind, Pos, Region, RegionId, Scene, Seq, SessionId, Tick};
 
 pub fn enter(id: EntityId, session: SessionId, pos: Pos) -> Input {
     let player = Spawn::new(id, Kind::PLAYER, pos);

@@ -5,8 +5,8 @@
 //! What must never happen here: a session that does not learn that its connection ended, or an
 //! unbounded queue.
 
-use std::future::{pending, poll_fn};
 use std::cell::RefCell;
+use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::rc::Weak;
 use std::sync::Arc;
