@@ -1,8 +1,8 @@
 //! What the clients of a recording would do in the example game: a recording has positions, and no actions.
 //!
-//! [`Hands`] stands before the rules of each region. In a part of the ticks it lets each player take the nearest drop in
-//! reach, or hit the nearest monster. Which ticks these are follows from a seed, the player and the tick, so that the
-//! same walk plays the same game.
+//! What [`with_hands`] makes stands before the rules of each region. In a part of the ticks it lets each player take
+//! the nearest drop in reach, or hit the nearest monster. Which ticks these are follows from a seed, the player and the
+//! tick, so that the same walk plays the same game.
 
 use std::sync::Arc;
 
