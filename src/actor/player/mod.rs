@@ -123,7 +123,7 @@ pub(in crate::actor) struct Session {
     player: Player,
     directory: Arc<Directory>,
     sink: ClientSink,
-    /// Writes to the client's socket at once; `None` if the connection is served on another thread.
+    /// Writes to the client's socket at once; `None`: all messages go by the queue.
     writer: Option<Box<dyn WriteNow>>,
     credentials: Credentials,
     record: Record,

@@ -88,8 +88,8 @@ pub struct ClientSink {
 }
 
 /// The connection's end of the queue: a stream that ends after [`ClientOut::Close`], or without one
-/// when the session is no more or the connection is broken. Whoever reads it has written all that it gave
-/// before it reads again.
+/// when the session is no more or the connection is broken. Its reader asks for more only when all that it got
+/// before is written.
 #[derive(Debug)]
 pub struct ClientQueue {
     line: Line,
