@@ -362,8 +362,12 @@ impl Judge {
         if inner.npcs.contains(&id) {
             return;
         }
-        // A client may teleport by less than a step.
-        let teleported = |client: &Client| now.at.saturating_sub(client.teleported_at) < EXCUSE;
+        // A client may teleport by less than a step; and its teleport is applied once more after a recovery.
+        let teleported = |client: &Client| {
+            let applied = (before.player.last_applied, now.player.last_applied);
+            let is_applied = applied.0 < client.teleported_by && client.teleported_by <= applied.1;
+            is_applied || now.at.saturating_sub(client.teleported_at) < EXCUSE
+        };
         let was_put = inner.clients.get(&id).is_some_and(teleported);
         let tile_cm = self.wall_cm.filter(|_| !was_put);
         let enters = tile_cm.map_or(Ok(()), |tile_cm| inner.walls.check(before, now, tile_cm));

@@ -38,6 +38,8 @@ pub struct Client {
     pub place: PlacedAt,
     pub acked: Seq,
     pub teleported_at: Duration,
+    /// The last teleport among its inputs.
+    pub teleported_by: Seq,
     pub is_disconnected: bool,
     /// The players in its view, and where it shows them.
     pub(super) shown: BTreeMap<EntityId, Pos>,
@@ -147,7 +149,7 @@ impl Judge {
         if let Some(client) = inner.clients.get_mut(&id) {
             (client.said, client.place) = (seq, place);
             if is_teleport {
-                client.teleported_at = now;
+                (client.teleported_at, client.teleported_by) = (now, seq);
             }
         }
     }
