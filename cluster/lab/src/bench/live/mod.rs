@@ -45,7 +45,8 @@ pub enum Carrier {
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The server runs in this process on the first core, and the bots in another one on all others. The \
+    after_help = "The server runs in this process on the first cores, and the bots in another one on all others; where the server \
+    has all cores, they share them. The \
     bots walk to random places all over the map: they gather in the middle, where four regions meet.\n\n\
     Exit codes: 0 every update was delivered and no view was wrong; 1 failed, or something was not delivered; 2 \
     invalid command line."
@@ -63,6 +64,9 @@ pub struct BenchLiveArgs {
     /// The carrier of the bots' connections.
     #[arg(long, value_enum, default_value_t = Carrier::Ws)]
     pub carrier: Carrier,
+    /// The number of cores of the server, and of its threads for regions and sessions.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
     /// The length of the measurement, seconds.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: u64,
@@ -79,9 +83,10 @@ impl BenchLiveArgs {
         let patch_cm = region_cm.div_ceil(patches);
         let land_cm = patch_cm * patches;
         let side_cm = land_cm * REGIONS;
+        let threads = self.threads;
         let (tick, half) = (self.tick, self.players + self.players / 2 + 100);
         Ok(Config::parse(&format!(
-            "tick = \"{tick}ms\"\n[server]\narbiters = 1\n\
+            "tick = \"{tick}ms\"\n[server]\narbiters = {threads}\n\
              [gateway]\nws = \"127.0.0.1:0\"\ntcp = \"127.0.0.1:0\"\nmax_sessions = {half}\nunauthenticated = {half}\n\
              [gateway.limits]\nexempt = [\"127.0.0.1\"]\n\
              [console]\nlisten = \"off\"\n\
@@ -96,14 +101,15 @@ impl BenchLiveArgs {
     }
 }
 
-/// The cores of the server and of the bots: the first one that this process may use, and all others. On a machine with
-/// one core both have it.
-fn cores() -> anyhow::Result<[CpuSet; 2]> {
+/// The cores of the server and of the bots: the first `of_server` ones that this process may use, and all others. Where
+/// there are no others both have the same.
+fn cores(of_server: u16) -> anyhow::Result<[CpuSet; 2]> {
     let all = sched_getaffinity(None).context("the cores of this process are unknown")?;
     let (mut server, mut bots) = (CpuSet::new(), all);
-    if let Some(first) = (0..CpuSet::MAX_CPU).find(|core| all.is_set(*core)) {
-        server.set(first);
-        bots.unset(first);
+    let known = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core));
+    for core in known.take(of_server.into()) {
+        server.set(core);
+        bots.unset(core);
     }
     Ok([server, if bots.count() == 0 { all } else { bots }])
 }
@@ -118,7 +124,7 @@ fn pin(pid: u32, cores: &CpuSet) -> anyhow::Result<()> {
 }
 
 pub fn bench_live(args: &BenchLiveArgs) -> anyhow::Result<LiveBench> {
-    let [server_cores, bot_cores] = cores()?;
+    let [server_cores, bot_cores] = cores(args.threads)?;
     let mut config = args.config()?;
     config.token.duplicate = Some(Duplicate::Allow);
     // Threads that are started from here on have these cores.
