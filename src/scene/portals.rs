@@ -25,8 +25,8 @@ pub struct Journey {
 /// The plane in which a journey ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ToPlane {
-    /// A player that comes from a line of another scene enters the line for the next player; otherwise as
-    /// [`ToPlane::Same`].
+    /// A player that comes from a line of another scene enters the line that its token names, otherwise the line for
+    /// the next player; all others as [`ToPlane::Same`].
     #[default]
     Line,
     /// The one of the number that the entity leaves.

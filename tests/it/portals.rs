@@ -149,13 +149,15 @@ fn a_portal_leads_to_a_plane_of_another_scene_by_its_name() {
 
 #[test]
 fn a_portal_to_a_scene_of_several_lines_leads_to_the_line_for_the_next_player() {
-    let (number, same) = (ToPlane::Of(Plane(1)), ToPlane::Same);
-    // From a private plane players go on to the private plane of the same number.
-    for (from, plane, to) in [
-        (HERE, ToPlane::Line, NEXT_LINE),
-        (HERE, same, HERE),
-        (HERE, number, Plane(1)),
-        (Plane(7), ToPlane::Line, Plane(7)),
+    let (line, number, same) = (ToPlane::Line, ToPlane::Of(Plane(1)), ToPlane::Same);
+    // From a private plane players go on to the private plane of the same number. A token names a party's line.
+    for (from, plane, listed, to) in [
+        (HERE, line, &[][..], NEXT_LINE),
+        (HERE, line, &[("city", 70), ("field", 0), ("city", 1), ("city", 0)], Plane(1)),
+        (HERE, line, &[("city", 70), ("field", 0)], NEXT_LINE),
+        (HERE, same, &[("city", 1)], HERE),
+        (HERE, number, &[("city", 0)], Plane(1)),
+        (Plane(7), line, &[("city", 1)], Plane(7)),
     ] {
         let mut field = spec("field");
         field.portals[0].to =
@@ -163,11 +165,12 @@ fn a_portal_to_a_scene_of_several_lines_leads_to_the_line_for_the_next_player() 
         let mut w = World::new(field, 6);
         let city = w.add_scene(spec("city"));
         know_all(&mut w);
+        w.listed = listed.iter().map(|(scene, plane)| ((*scene).into(), Plane(*plane))).collect();
         let s = w.join(from, Pos::ground(2_700, 3_200), RangeSet::FULL);
         w.steps(3);
         walk(&mut w, s, WEST);
         w.steps(10);
-        assert_eq!(place(&w, s), (city, to, EAST), "from {from} by {plane:?}");
+        assert_eq!(place(&w, s), (city, to, EAST), "from {from} by {plane:?}, {listed:?}");
     }
 }
 

@@ -19,7 +19,7 @@ use crate::clock;
 use crate::scene::player::{
     ClientRequest, Comeback, End, PlayerConfig, PlayerInput, Problem, State,
 };
-use crate::scene::{Account, EntityId, Plane, SessionId, SubjectHash};
+use crate::scene::{Account, EntityId, Plane, Scene, SessionId, SubjectHash};
 use crate::wire::client::{Hello, Renewed, Ticket};
 use crate::wire::{PROTOCOL_VERSION, ServerMsg};
 
@@ -39,8 +39,7 @@ pub struct Login {
     pub claims: Bytes,
 }
 
-/// Planes beside the lines that a client may enter; and the line that its automatic joins enter, the first of a scene
-/// that is listed.
+/// Planes beside the lines that a client may enter, and the lines of its party; see [`Account::line_of`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Planes {
     /// All.
@@ -147,13 +146,9 @@ impl Credentials {
         self.login.planes.have(scene, plane)
     }
 
-    /// The planes of this scene that the token lists.
-    pub(super) fn planes_of<'a>(&'a self, scene: &'a str) -> impl Iterator<Item = Plane> + 'a {
-        let listed = match &self.login.planes {
-            Planes::Any => &[][..],
-            Planes::Listed(listed) => listed,
-        };
-        listed.iter().filter(move |(name, _)| name == scene).map(|(_, plane)| *plane)
+    /// The line of a scene that the token names.
+    pub(super) fn line_of(&self, scene: &Scene) -> Option<Plane> {
+        self.account.line_of(scene)
     }
 
     /// Judges a hello; the error ends the session.
@@ -168,7 +163,11 @@ impl Credentials {
         }
         let (login, hash) = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
         tracing::debug!(%session, subject = login.subject, "hello");
-        self.account = Account::new(&login.subject, login.claims.clone())
+        let planes = match &login.planes {
+            Planes::Any => &[][..],
+            Planes::Listed(listed) => listed,
+        };
+        self.account = Account::new(&login.subject, login.claims.clone(), planes)
             .map_err(|too_large| (End::Token, too_large.to_string()))?;
         (self.login, self.hash) = (login, hash);
         self.wants_crowd = hello.crowd;

@@ -74,7 +74,7 @@ impl Session {
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
                 && !self.yields(&scene, *plane)
         };
-        let chosen = named.or(join.plane).or_else(|| self.line_of_token(&scene));
+        let chosen = named.or(join.plane).or_else(|| self.credentials.line_of(&scene));
         let plane = chosen.or_else(|| last.map(|last| last.place.plane).filter(room));
         let plane = self.directory.take_line(scene.id, plane).ok_or_else(|| no_room(&scene))?;
         let give_back = |_: &Problem| self.directory.give_back_line(scene.id, plane);
@@ -123,7 +123,7 @@ impl Session {
                 if let Some(plane) = teleport.plane {
                     self.may_enter(&scene, plane)?;
                 }
-                let chosen = teleport.plane.or_else(|| self.line_of_token(&scene));
+                let chosen = teleport.plane.or_else(|| self.credentials.line_of(&scene));
                 let taken = self.directory.take_line(scene.id, chosen);
                 (taken.ok_or_else(|| no_room(&scene))?, true)
             }
@@ -163,12 +163,6 @@ impl Session {
     /// Whether players leave a plane with their next teleport or login.
     fn yields(&self, scene: &Scene, plane: Plane) -> bool {
         scene.spec.lines_yield && self.directory.is_closing(scene.id, plane)
-    }
-
-    /// The first line of a scene that the token names: where automatic joins go.
-    fn line_of_token(&self, scene: &Scene) -> Option<Plane> {
-        let is_line = |plane: &Plane| scene.is_line(*plane);
-        self.credentials.planes_of(&scene.spec.name).find(is_line)
     }
 
     /// Whether the client may choose a plane.

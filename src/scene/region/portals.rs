@@ -12,7 +12,7 @@ use super::Region;
 use crate::scene::messages::{CommandError, Destination, Effect};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::portals::{Journey, ToPlane};
-use crate::scene::{Kind, Plane, Pos, Scene, SceneId};
+use crate::scene::{Plane, Pos, Scene, SceneId};
 
 /// The scenes of a cluster with their present layouts: every journey is looked up when it begins.
 pub trait Atlas: fmt::Debug + Send + Sync {
@@ -91,19 +91,14 @@ impl Region {
         to: &Journey,
         fx: &mut Vec<Effect>,
     ) -> Result<(), CommandError> {
-        let is_player = self.entities.body(slot).kind == Kind::PLAYER;
-        let to = self.destination(to, self.entities.record(slot).plane, is_player)?;
+        let to = self.destination(to, slot)?;
         self.teleport(slot, to, fx).map_err(CommandError::Order)
     }
 
-    /// Where a journey leads from a plane of this scene.
-    fn destination(
-        &self,
-        to: &Journey,
-        from: Plane,
-        is_player: bool,
-    ) -> Result<Destination, CommandError> {
-        let own = self.identity.scene();
+    /// Where a journey leads the entity at `slot`.
+    fn destination(&self, to: &Journey, slot: u32) -> Result<Destination, CommandError> {
+        let (own, from) = (self.identity.scene(), self.entities.record(slot).plane);
+        let viewer = self.views.of(&self.entities, slot);
         let other = match to.scene.as_deref().filter(|name| *name != own.spec.name) {
             Some(name) => Some(self.atlas.scene_named(name).ok_or(CommandError::NoPlace)?),
             None => None,
@@ -111,10 +106,15 @@ impl Region {
         let scene = other.as_deref().unwrap_or(own);
         let plane = match to.plane {
             ToPlane::Of(plane) => plane,
-            ToPlane::Line if other.is_some() && is_player && own.is_line(from) => {
-                self.atlas.next_line(scene.id).unwrap_or(from)
+            ToPlane::Same => from,
+            ToPlane::Line => {
+                let leaves_line = other.is_some() && own.is_line(from);
+                let viewer = viewer.filter(|_| leaves_line);
+                let named = viewer.map(|viewer| viewer.account.line_of(scene));
+                named.map_or(from, |line| {
+                    line.or_else(|| self.atlas.next_line(scene.id)).unwrap_or(from)
+                })
             }
-            ToPlane::Line | ToPlane::Same => from,
         };
         let pos = scene.place_of(to.at);
         if !scene.contains(pos) {

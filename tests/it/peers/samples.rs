@@ -79,7 +79,8 @@ fn own() -> Box<Own> {
 }
 
 fn account() -> Account {
-    Account::new("ada", Bytes::from_static(b"\x81\xa5level\x07")).unwrap()
+    let claims = Bytes::from_static(b"\x81\xa5level\x07");
+    Account::new("ada", claims, &[("city".into(), Plane(3))]).unwrap()
 }
 
 fn ties() -> Ties {

@@ -26,8 +26,8 @@ pub use rng::Rng;
 use purview::scene::messages::{Handoff, Presented, Spawn};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    Account, EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec, SessionId, SubjectHash,
-    Tick,
+    Account, EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, SessionId,
+    SubjectHash, Tick,
 };
 
 /// A scene of so many regions in each direction, each a square land of `side_cm`, whose clients are told everything in
@@ -126,7 +126,12 @@ pub fn whose(id: EntityId) -> SubjectHash {
 
 /// Its account.
 pub fn account_of(id: EntityId) -> Account {
-    Account::new(&format!("player {id}"), Default::default()).expect("short")
+    account_with(id, &[])
+}
+
+/// The same, of a token that lists these planes.
+pub fn account_with(id: EntityId, planes: &[(String, Plane)]) -> Account {
+    Account::new(&format!("player {id}"), Default::default(), planes).expect("short")
 }
 
 /// The appearance of an entity in these tests.

@@ -28,7 +28,7 @@ use super::returning::Remote;
 use super::safety::Safety;
 use super::told::Told;
 use super::touches::Touches;
-use super::{account_of, look, whose};
+use super::{account_with, look, whose};
 
 /// The state of a client, as told by its frames.
 #[derive(Debug, Default)]
@@ -171,6 +171,8 @@ pub struct World {
     pub answers: Vec<CommandResult>,
     /// The bonds that are kept of players that do not play, by their subjects.
     pub records: BTreeMap<String, Vec<NamedBond>>,
+    /// The planes that tokens of players that join from now on list.
+    pub listed: Vec<(String, Plane)>,
     /// Number of orders about doors and of messages for groups.
     pub orders: u64,
 }
@@ -227,6 +229,7 @@ impl World {
             touches: None,
             answers: Vec::new(),
             records: BTreeMap::new(),
+            listed: Vec::new(),
             orders: 0,
         }
     }
@@ -274,7 +277,7 @@ impl World {
             properties: look(id),
             session,
             subject: session.map_or(SubjectHash::NONE, |_| whose(id)),
-            account: session.map_or(Account::NONE, |_| account_of(id)),
+            account: session.map_or(Account::NONE, |_| account_with(id, &self.listed)),
             ..Spawn::new(id, kind, pos)
         };
         let scene = SceneId(0);

@@ -73,8 +73,8 @@ fn portal(k: &mut Keys<'_, '_, PortalSpec>) {
         "to" other(TO, target, target_text) to.at: "The place to which it leads.";
         "scene" other(SCENE, scene, scene_text) to.scene: "The scene to which it leads.";
         "plane" other(PLANE, plane, plane_text) to.plane:
-            "The plane to which it leads; \"line\" = in another scene the line for the next player, unless the player leaves \
-             a private plane, otherwise \"same\" = of the number that the player leaves.";
+            "The plane to which it leads; \"line\" = in another scene the line that the player's token names or that is next \
+             to fill, unless the player leaves a private plane, otherwise \"same\" = of the number that the player leaves.";
     }
 }
 

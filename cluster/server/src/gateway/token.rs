@@ -23,6 +23,7 @@ use jsonwebtoken::{Algorithm, Header, Validation};
 use parking_lot::RwLock;
 use purview::actor::player::{Login, Planes};
 use purview::scene::Plane;
+use purview::scene::account::PLANES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -39,9 +40,6 @@ pub const MIN_SECRET: usize = 32;
 
 /// Longest `sub`, in bytes.
 pub const MAX_SUBJECT: usize = 128;
-
-/// Most planes in a token.
-pub const MAX_PLANES: usize = 64;
 
 /// How far the issuer's clock may be off, in seconds.
 const LEEWAY_S: u64 = 5;
@@ -112,7 +110,7 @@ pub enum TokenError {
     Subject(usize),
     /// The planes have the wrong form.
     #[error(
-        "the token's `planes` is neither \"any\" nor a list of at most {MAX_PLANES} such as \
+        "the token's `planes` is neither \"any\" nor a list of at most {PLANES_MAX} such as \
          {{\"scene\": \"city\", \"plane\": 7}}"
     )]
     Planes,

@@ -248,7 +248,7 @@ mod tests {
         let (scene, region) = (SceneId(0), RegionId(0));
         let to = Destination { scene, region, plane: Plane(0), pos: Pos::ground(0, 0) };
         let visitor = Visitor {
-            account: Account::new("ann", Default::default()).unwrap(),
+            account: Account::new("ann", Default::default(), &[]).unwrap(),
             entity: EntityId(1),
             to,
             jumps: false,

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use purview::actor::player::{Login, Planes};
 use purview::scene::Plane;
-use purview::scene::account::CLAIMS_MAX;
+use purview::scene::account::{CLAIMS_MAX, PLANES_MAX};
 use purview::scene::names::is_name;
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_PLANES, MAX_SUBJECT, RESUME_AUDIENCE, TokenError};
+use super::{MAX_SUBJECT, RESUME_AUDIENCE, TokenError};
 
 /// How subjects of visitors begin.
 pub const VISITOR: &str = "visitor:";
@@ -78,7 +78,7 @@ pub(super) fn login(claims: &Claims, told: &[String]) -> Result<Login, TokenErro
     let planes = match planes.map_err(|_| TokenError::Planes)? {
         None => Planes::default(),
         Some(PlanesClaim::Word(word)) if word == "any" => Planes::Any,
-        Some(PlanesClaim::Listed(listed)) if listed.len() <= MAX_PLANES => {
+        Some(PlanesClaim::Listed(listed)) if listed.len() <= PLANES_MAX => {
             let of = |claim: &PlaneClaim| (claim.scene.clone(), Plane(claim.plane));
             Planes::Listed(listed.iter().map(of).collect())
         }

@@ -104,7 +104,7 @@ fn an_invalid_token_is_refused_with_the_reason() {
         (claims(json!({"planes": "all"})), TokenError::Planes),
         (claims(json!({"planes": [{"scene": "city"}]})), TokenError::Planes),
         (
-            claims(json!({"planes": vec![json!({"scene": "city", "plane": 1}); MAX_PLANES + 1]})),
+            claims(json!({"planes": vec![json!({"scene": "city", "plane": 1}); PLANES_MAX + 1]})),
             TokenError::Planes,
         ),
     ];
