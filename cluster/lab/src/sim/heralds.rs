@@ -32,15 +32,15 @@ struct Sends {
     eye: Arc<Eye>,
     sender: Option<Sender>,
     sent: u64,
-    /// Commands by subject, and the players that they are for.
-    asked: BTreeMap<u64, EntityId>,
+    /// Commands that give players their bonds, and for which players; whether by subject.
+    asked: BTreeMap<u64, (EntityId, bool)>,
 }
 
 impl Sends {
     /// Gives a player that has come the bond of its subject, unless it has that: at once, or lets any region do so, whose
     /// game knows no more than the subject.
     fn bind(
-        &self,
+        &mut self,
         player: Known<'_>,
         cause: Option<EnterCause>,
         region: &Region,
@@ -53,11 +53,8 @@ impl Sends {
         if !has && bond.group.is_multiple_of(2) {
             self.eye.judge.bind_by_subject(player.id, account.subject());
         } else if !has {
-            commands.bonds(player.id, vec![bond.clone()]);
-            // A command for a player between two scenes follows it.
-            if player.plane != Plane::LIMBO {
-                self.eye.judge.is_bound(player.id);
-            }
+            // It follows a player that has just left the region.
+            self.asked.insert(commands.bonds(player.id, vec![bond]), (player.id, false));
         }
     }
 
@@ -84,8 +81,8 @@ impl GameLogic for Sends {
         for event in events {
             match event {
                 LogicEvent::Done { command } => {
-                    if let Some(id) = self.asked.remove(command) {
-                        self.eye.judge.is_bound_for_good(id);
+                    if let Some((id, by_subject)) = self.asked.remove(command) {
+                        self.eye.judge.is_bound(id, by_subject);
                     }
                 }
                 LogicEvent::Refused { command, .. } => {
@@ -108,7 +105,7 @@ impl GameLogic for Sends {
         }
         if let Some((id, subject)) = self.eye.judge.next_to_bind() {
             let bond = bond_of(&subject);
-            self.asked.insert(commands.bonds_of(&subject, vec![bond]), id);
+            self.asked.insert(commands.bonds_of(&subject, vec![bond]), (id, true));
         }
         if self.eye.closed.load(Relaxed) {
             return;

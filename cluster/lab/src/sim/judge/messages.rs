@@ -133,15 +133,11 @@ impl Judge {
         self.inner().messages.to_bind.pop_front()
     }
 
-    /// A player has been given its bond by its subject, and no death undoes that.
-    pub fn is_bound_for_good(&self, id: EntityId) {
-        if self.inner().stores_keep_promises() {
-            self.is_bound(id);
-        }
-    }
-
-    pub fn is_bound(&self, id: EntityId) {
-        if let Some((_, has)) = self.inner().messages.bonds.get_mut(&id) {
+    /// A player has been given its bond. By its subject it has it for good, where the stores keep their promises.
+    pub fn is_bound(&self, id: EntityId, by_subject: bool) {
+        let mut inner = self.inner();
+        let counts = !by_subject || inner.stores_keep_promises();
+        if let Some((_, has)) = inner.messages.bonds.get_mut(&id).filter(|_| counts) {
             *has = true;
         }
     }
