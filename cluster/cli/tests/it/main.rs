@@ -29,6 +29,7 @@ mod overdue;
 mod people;
 mod play;
 mod player_records;
+mod proxy;
 mod readiness;
 mod recordings;
 mod resume;
