@@ -1,51 +1,20 @@
 //! A short, repeatable run of the fuzz targets on the stable toolchain: the committed corpus, then
 //! mutations of it from a fixed seed. `docs/contributing/testing.md` says how to run the targets for
 //! longer.
-#![allow(unsafe_code)] // an allocator that counts
 
+mod allocations;
 mod mutations;
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use purview::wire::client::framing::{Framer, PREFIX_LEN, write};
 use purview::wire::{ClientMsg, DecodeError, ServerMsg, fuzzing};
 
+use allocations::asked;
 use mutations::run;
 
 const MUTATIONS: usize = 400_000;
 
 /// Number of mutations for targets that take longer.
 const FEWER: usize = 100_000;
-
-/// An allocator that counts the bytes that a thread requests.
-struct Counting;
-
-thread_local! {
-    static ASKED: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator with unchanged arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no counter any more.
-        let _gone = ASKED.try_with(|n| n.set(n.get() + layout.size()));
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Returns the result of `work` and the number of bytes that it requested.
-fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = ASKED.get();
-    let out = work();
-    (out, ASKED.get() - before)
-}
 
 /// Decodes `bytes`. The allocation must be a small multiple of the input, and a decoded message
 /// must round-trip.

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use actix::Addr;
 use actix::dev::SendError;
-use actix::{Addr, System};
 use purview::actor::address::{Passing, RegionAddress, RemoteRegion};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
@@ -90,70 +90,62 @@ pub async fn tick(region: &Addr<RegionActor>, at: u64) -> Tick {
     region.send(Inspect { plane: None }).await.unwrap().tick
 }
 
-#[test]
-fn a_region_stays_if_the_caller_gives_up_while_it_leaves() {
-    System::new().block_on(async {
-        let (directory, region) = region();
-        let elsewhere = Arc::new(Elsewhere::default());
-        directory.set_region(ELSEWHERE, Some(RegionAddress::Remote(elsewhere.clone())));
-        assert_eq!(tick(&region, 1).await, Tick(1));
-        *elsewhere.is_full.lock().unwrap() = true;
-        region.send(question(5)).await.unwrap();
-        let (depart, departing) = Depart::new(Some(elsewhere.clone()));
-        *elsewhere.gives_up.lock().unwrap() = Some(departing);
-        region.send(depart).await.unwrap();
-        assert!(elsewhere.gives_up.lock().unwrap().is_none(), "the region began to leave");
-        assert_eq!(tick(&region, 2).await, Tick(2), "the region goes on");
-        assert!(matches!(directory.region(HERE), Some(RegionAddress::Here(_))), "and can be found");
-        *elsewhere.is_full.lock().unwrap() = false;
-        region.send(question(6)).await.unwrap();
-        assert_eq!(elsewhere.answers(), [Epoch(5), Epoch(6)], "nothing is lost");
-        assert!(elsewhere.passed.lock().unwrap().is_empty(), "nothing is forwarded");
-    });
+#[actix_rt::test]
+async fn a_region_stays_if_the_caller_gives_up_while_it_leaves() {
+    let (directory, region) = region();
+    let elsewhere = Arc::new(Elsewhere::default());
+    directory.set_region(ELSEWHERE, Some(RegionAddress::Remote(elsewhere.clone())));
+    assert_eq!(tick(&region, 1).await, Tick(1));
+    *elsewhere.is_full.lock().unwrap() = true;
+    region.send(question(5)).await.unwrap();
+    let (depart, departing) = Depart::new(Some(elsewhere.clone()));
+    *elsewhere.gives_up.lock().unwrap() = Some(departing);
+    region.send(depart).await.unwrap();
+    assert!(elsewhere.gives_up.lock().unwrap().is_none(), "the region began to leave");
+    assert_eq!(tick(&region, 2).await, Tick(2), "the region goes on");
+    assert!(matches!(directory.region(HERE), Some(RegionAddress::Here(_))), "and can be found");
+    *elsewhere.is_full.lock().unwrap() = false;
+    region.send(question(6)).await.unwrap();
+    assert_eq!(elsewhere.answers(), [Epoch(5), Epoch(6)], "nothing is lost");
+    assert!(elsewhere.passed.lock().unwrap().is_empty(), "nothing is forwarded");
 }
 
-#[test]
-fn a_caller_that_times_out_too_late_gets_the_departed_region() {
-    System::new().block_on(async {
-        let (directory, region) = region();
-        let elsewhere = Arc::new(Elsewhere::default());
-        assert_eq!(tick(&region, 1).await, Tick(1));
-        let (depart, departing) = Depart::new(Some(elsewhere.clone()));
-        region.send(depart).await.unwrap();
-        // The time limit is over at once, but the region has left.
-        let departure = departing.unless(std::future::ready(())).await.expect("the departed state");
-        assert_eq!((departure.snapshot.region(), departure.snapshot.tick()), (HERE, Tick(1)));
-        region.send(question(5)).await.unwrap();
-        let passed = elsewhere.passed.lock().unwrap();
-        assert!(matches!(&passed[..], [Passing::Mark(_), Passing::Message(_)]), "{passed:?}");
-        assert!(matches!(directory.region(HERE), Some(RegionAddress::Remote(_))));
-    });
+#[actix_rt::test]
+async fn a_caller_that_times_out_too_late_gets_the_departed_region() {
+    let (directory, region) = region();
+    let elsewhere = Arc::new(Elsewhere::default());
+    assert_eq!(tick(&region, 1).await, Tick(1));
+    let (depart, departing) = Depart::new(Some(elsewhere.clone()));
+    region.send(depart).await.unwrap();
+    // The time limit is over at once, but the region has left.
+    let departure = departing.unless(std::future::ready(())).await.expect("the departed state");
+    assert_eq!((departure.snapshot.region(), departure.snapshot.tick()), (HERE, Tick(1)));
+    region.send(question(5)).await.unwrap();
+    let passed = elsewhere.passed.lock().unwrap();
+    assert!(matches!(&passed[..], [Passing::Mark(_), Passing::Message(_)]), "{passed:?}");
+    assert!(matches!(directory.region(HERE), Some(RegionAddress::Remote(_))));
 }
 
-#[test]
-fn a_region_stays_if_no_caller_waits_any_more() {
-    System::new().block_on(async {
-        let (_directory, region) = region();
-        assert_eq!(tick(&region, 1).await, Tick(1));
-        let (depart, departing) = Depart::new(None);
-        drop(departing);
-        region.send(depart).await.unwrap();
-        assert_eq!(tick(&region, 2).await, Tick(2));
-    });
+#[actix_rt::test]
+async fn a_region_stays_if_no_caller_waits_any_more() {
+    let (_directory, region) = region();
+    assert_eq!(tick(&region, 1).await, Tick(1));
+    let (depart, departing) = Depart::new(None);
+    drop(departing);
+    region.send(depart).await.unwrap();
+    assert_eq!(tick(&region, 2).await, Tick(2));
 }
 
 /// Its address is not known while it moves, or until it has its next owner.
-#[test]
-fn what_is_for_a_region_without_an_address_waits_for_it() {
-    System::new().block_on(async {
-        let (directory, region) = region();
-        let elsewhere = Arc::new(Elsewhere::default());
-        region.send(question(5)).await.unwrap();
-        tick(&region, 1).await;
-        directory.set_region(ELSEWHERE, Some(RegionAddress::Remote(elsewhere.clone())));
-        tick(&region, 2).await;
-        assert_eq!(elsewhere.answers(), [Epoch(5)]);
-    });
+#[actix_rt::test]
+async fn what_is_for_a_region_without_an_address_waits_for_it() {
+    let (directory, region) = region();
+    let elsewhere = Arc::new(Elsewhere::default());
+    region.send(question(5)).await.unwrap();
+    tick(&region, 1).await;
+    directory.set_region(ELSEWHERE, Some(RegionAddress::Remote(elsewhere.clone())));
+    tick(&region, 2).await;
+    assert_eq!(elsewhere.answers(), [Epoch(5)]);
 }
 
 #[test]

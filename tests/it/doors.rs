@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use actix::System;
 use purview::actor::directory::Directory;
 use purview::actor::directory::doors::DoorOrderError;
 use purview::actor::messages::{Inspect, RunTick};
@@ -148,58 +147,52 @@ async fn doors_in(regions: &[RegionRef], now: u64) -> Vec<Vec<(i32, bool)>> {
     all
 }
 
-#[test]
-fn a_door_is_opened_by_name_in_every_region() {
-    System::new().block_on(async {
-        let (directory, regions) = actors();
-        let at = directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(12))).await;
-        assert_eq!(at, Ok(Tick(12)));
-        assert_eq!(doors_in(&regions, 11).await, [vec![], vec![]]);
-        assert_eq!(doors_in(&regions, 12).await, [vec![(0, true)], vec![(0, true)]]);
-        // Given later and due earlier: it takes effect, and the other order does not undo it.
-        directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(15))).await.unwrap();
-        directory.set_door(SceneId(0), PLANE, "gate", false, Some(Tick(14))).await.unwrap();
-        directory.set_door(SceneId(0), Plane(4), "gate", true, Some(Tick(14))).await.unwrap();
-        let both = vec![(0, false), (4, true)];
-        assert_eq!(doors_in(&regions, 14).await, [both.clone(), both.clone()]);
-        assert_eq!(doors_in(&regions, 15).await, [both.clone(), both]);
-        directory.reset_plane(SceneId(0), PLANE, Some(Tick(16))).await.unwrap();
-        assert_eq!(doors_in(&regions, 16).await, [vec![(4, true)], vec![(4, true)]]);
-    });
+#[actix_rt::test]
+async fn a_door_is_opened_by_name_in_every_region() {
+    let (directory, regions) = actors();
+    let at = directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(12))).await;
+    assert_eq!(at, Ok(Tick(12)));
+    assert_eq!(doors_in(&regions, 11).await, [vec![], vec![]]);
+    assert_eq!(doors_in(&regions, 12).await, [vec![(0, true)], vec![(0, true)]]);
+    // Given later and due earlier: it takes effect, and the other order does not undo it.
+    directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(15))).await.unwrap();
+    directory.set_door(SceneId(0), PLANE, "gate", false, Some(Tick(14))).await.unwrap();
+    directory.set_door(SceneId(0), Plane(4), "gate", true, Some(Tick(14))).await.unwrap();
+    let both = vec![(0, false), (4, true)];
+    assert_eq!(doors_in(&regions, 14).await, [both.clone(), both.clone()]);
+    assert_eq!(doors_in(&regions, 15).await, [both.clone(), both]);
+    directory.reset_plane(SceneId(0), PLANE, Some(Tick(16))).await.unwrap();
+    assert_eq!(doors_in(&regions, 16).await, [vec![(4, true)], vec![(4, true)]]);
 }
 
-#[test]
-fn an_order_without_a_tick_takes_effect_soon() {
-    System::new().block_on(async {
-        let (directory, _regions) = actors();
-        let before = directory.tick_now(100);
-        let at = directory.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap();
-        let after = directory.tick_now(100);
-        assert!(before.0 + 2 <= at.0 && at.0 <= after.0 + 2, "{before} <= {at} <= {after}");
-    });
+#[actix_rt::test]
+async fn an_order_without_a_tick_takes_effect_soon() {
+    let (directory, _regions) = actors();
+    let before = directory.tick_now(100);
+    let at = directory.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap();
+    let after = directory.tick_now(100);
+    assert!(before.0 + 2 <= at.0 && at.0 <= after.0 + 2, "{before} <= {at} <= {after}");
 }
 
-#[test]
-fn a_refused_door_order_says_why_and_reaches_no_region() {
-    System::new().block_on(async {
-        let (directory, regions) = actors();
-        let told = async |scene, plane, door| {
-            let switched: Result<_, DoorOrderError> =
-                directory.set_door(SceneId(scene), plane, door, true, Some(Tick(1))).await;
-            switched.unwrap_err().to_string()
-        };
-        assert_eq!(told(1, PLANE, "gate").await, "there is no scene 1");
-        let unknown = r#"there is no door "gat"; doors here: ["gate"]"#;
-        assert_eq!(told(0, PLANE, "gat").await, unknown);
-        let limbo = "the limbo plane has no doors; name a plane of the scene";
-        assert_eq!(told(0, Plane::LIMBO, "gate").await, limbo);
-        assert_eq!(doors_in(&regions, 5).await, [vec![], vec![]]);
+#[actix_rt::test]
+async fn a_refused_door_order_says_why_and_reaches_no_region() {
+    let (directory, regions) = actors();
+    let told = async |scene, plane, door| {
+        let switched: Result<_, DoorOrderError> =
+            directory.set_door(SceneId(scene), plane, door, true, Some(Tick(1))).await;
+        switched.unwrap_err().to_string()
+    };
+    assert_eq!(told(1, PLANE, "gate").await, "there is no scene 1");
+    let unknown = r#"there is no door "gat"; doors here: ["gate"]"#;
+    assert_eq!(told(0, PLANE, "gat").await, unknown);
+    let limbo = "the limbo plane has no doors; name a plane of the scene";
+    assert_eq!(told(0, Plane::LIMBO, "gate").await, limbo);
+    assert_eq!(doors_in(&regions, 5).await, [vec![], vec![]]);
 
-        let bare = Directory::new(vec![scene(false)]);
-        let error = bare.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap_err();
-        assert_eq!(error.to_string(), "the scene has no map, so it has no doors");
-        let early = Directory::new(vec![scene(true)]);
-        let error = early.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap_err();
-        assert_eq!(error, DoorOrderError::NoAddress(RegionId(0)));
-    });
+    let bare = Directory::new(vec![scene(false)]);
+    let error = bare.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap_err();
+    assert_eq!(error.to_string(), "the scene has no map, so it has no doors");
+    let early = Directory::new(vec![scene(true)]);
+    let error = early.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap_err();
+    assert_eq!(error, DoorOrderError::NoAddress(RegionId(0)));
 }

@@ -89,45 +89,41 @@ async fn assert_received(received: &Received, all: &[u64]) {
     assert!(*received.lock().unwrap() == all, "each message once, and in order");
 }
 
-#[test]
-fn a_full_mailbox_gives_messages_back_until_the_region_reads() {
-    System::new().block_on(async {
-        let directory = Directory::new(Vec::new());
-        let (received, read, address) = reader();
-        directory.set_region(HERE, Some(address.into()));
-        let refused = fill(&directory, 0);
-        assert!((MAILBOX..MAILBOX + 3).contains(&refused), "{refused} messages found room");
-        assert_eq!(fill(&directory, refused), refused, "there is still no room");
-        read.send(()).unwrap();
-        until("room", || received.lock().unwrap().len() as u64 == refused).await;
-        directory.send_from_peer(HERE, message(refused)).unwrap();
-        assert_received(&received, &(0..=refused).collect::<Vec<_>>()).await;
-    });
+#[actix_rt::test]
+async fn a_full_mailbox_gives_messages_back_until_the_region_reads() {
+    let directory = Directory::new(Vec::new());
+    let (received, read, address) = reader();
+    directory.set_region(HERE, Some(address.into()));
+    let refused = fill(&directory, 0);
+    assert!((MAILBOX..MAILBOX + 3).contains(&refused), "{refused} messages found room");
+    assert_eq!(fill(&directory, refused), refused, "there is still no room");
+    read.send(()).unwrap();
+    until("room", || received.lock().unwrap().len() as u64 == refused).await;
+    directory.send_from_peer(HERE, message(refused)).unwrap();
+    assert_received(&received, &(0..=refused).collect::<Vec<_>>()).await;
 }
 
-#[test]
-fn an_arriving_region_receives_what_found_room_and_the_rest_is_given_back() {
-    System::new().block_on(async {
-        let directory = Directory::new(Vec::new());
-        directory.expect(HERE);
-        assert_eq!(fill(&directory, 0), WAITING);
-        // What the old owner passes on has as much room of its own.
-        let from_owner = 1_000_000;
-        let is_full = |n: &u64| match directory.passed_on(HERE, message(*n)) {
-            Ok(()) => false,
-            Err(SendError::Full(back)) => number(&back) == *n,
-            Err(SendError::Closed(_)) => panic!("the region is about to arrive"),
-        };
-        assert_eq!((from_owner..).find(is_full), Some(from_owner + WAITING));
-        let (received, read, address) = reader();
-        read.send(()).unwrap();
-        directory.arrive(HERE, address);
-        let waited: Vec<u64> = (from_owner..from_owner + WAITING).chain(0..WAITING).collect();
-        assert_received(&received, &waited).await;
-        // Its sender has kept what was given back.
-        directory.send_from_peer(HERE, message(WAITING)).unwrap();
-        assert_received(&received, &[waited, vec![WAITING]].concat()).await;
-    });
+#[actix_rt::test]
+async fn an_arriving_region_receives_what_found_room_and_the_rest_is_given_back() {
+    let directory = Directory::new(Vec::new());
+    directory.expect(HERE);
+    assert_eq!(fill(&directory, 0), WAITING);
+    // What the old owner passes on has as much room of its own.
+    let from_owner = 1_000_000;
+    let is_full = |n: &u64| match directory.passed_on(HERE, message(*n)) {
+        Ok(()) => false,
+        Err(SendError::Full(back)) => number(&back) == *n,
+        Err(SendError::Closed(_)) => panic!("the region is about to arrive"),
+    };
+    assert_eq!((from_owner..).find(is_full), Some(from_owner + WAITING));
+    let (received, read, address) = reader();
+    read.send(()).unwrap();
+    directory.arrive(HERE, address);
+    let waited: Vec<u64> = (from_owner..from_owner + WAITING).chain(0..WAITING).collect();
+    assert_received(&received, &waited).await;
+    // Its sender has kept what was given back.
+    directory.send_from_peer(HERE, message(WAITING)).unwrap();
+    assert_received(&received, &[waited, vec![WAITING]].concat()).await;
 }
 
 #[test]
@@ -141,40 +137,38 @@ fn a_region_that_does_not_arrive_leaves_all_that_waited_for_it() {
     assert!(matches!(&sent, Err(NotSent::Nowhere(back)) if number(back) == 7), "{sent:?}");
 }
 
-#[test]
-fn a_region_that_has_left_gives_messages_back_while_too_many_wait_for_its_new_owner() {
-    System::new().block_on(async {
-        let (directory, region) = region();
-        let elsewhere = Arc::new(Elsewhere::default());
-        tick(&region, 1).await;
-        let (depart, departing) = Depart::new(Some(elsewhere.clone()));
-        region.send(depart).await.unwrap();
-        departing.unless(std::future::ready(())).await.expect("the region has left");
-        *elsewhere.is_full.lock().unwrap() = true;
-        let mut sent = 0;
-        // The actor takes messages out of its mailbox between two attempts.
-        loop {
-            let before = sent;
-            sent = fill(&directory, before);
-            tick(&region, 2).await;
-            if sent == before {
-                break;
-            }
+#[actix_rt::test]
+async fn a_region_that_has_left_gives_messages_back_while_too_many_wait_for_its_new_owner() {
+    let (directory, region) = region();
+    let elsewhere = Arc::new(Elsewhere::default());
+    tick(&region, 1).await;
+    let (depart, departing) = Depart::new(Some(elsewhere.clone()));
+    region.send(depart).await.unwrap();
+    departing.unless(std::future::ready(())).await.expect("the region has left");
+    *elsewhere.is_full.lock().unwrap() = true;
+    let mut sent = 0;
+    // The actor takes messages out of its mailbox between two attempts.
+    loop {
+        let before = sent;
+        sent = fill(&directory, before);
+        tick(&region, 2).await;
+        if sent == before {
+            break;
         }
-        let room = WAITING + MAILBOX_OF_REGIONS + 3;
-        assert!((WAITING..=room).contains(&sent), "{sent} messages found room");
-        *elsewhere.is_full.lock().unwrap() = false;
-        until("room", || directory.send_from_peer(HERE, message(sent)).is_ok()).await;
-        let passed = || elsewhere.passed.lock().unwrap().len() as u64;
-        // The first one is the mark of the region itself.
-        until("all messages", || passed() == 1 + sent + 1).await;
-        let passed = elsewhere.passed.lock().unwrap();
-        let messages = passed.iter().filter_map(|passing| match passing {
-            Passing::Message(msg) => Some(number(msg)),
-            Passing::Mark(_) => None,
-        });
-        assert!(messages.eq(0..=sent), "each message once, and in order");
+    }
+    let room = WAITING + MAILBOX_OF_REGIONS + 3;
+    assert!((WAITING..=room).contains(&sent), "{sent} messages found room");
+    *elsewhere.is_full.lock().unwrap() = false;
+    until("room", || directory.send_from_peer(HERE, message(sent)).is_ok()).await;
+    let passed = || elsewhere.passed.lock().unwrap().len() as u64;
+    // The first one is the mark of the region itself.
+    until("all messages", || passed() == 1 + sent + 1).await;
+    let passed = elsewhere.passed.lock().unwrap();
+    let messages = passed.iter().filter_map(|passing| match passing {
+        Passing::Message(msg) => Some(number(msg)),
+        Passing::Mark(_) => None,
     });
+    assert!(messages.eq(0..=sent), "each message once, and in order");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use purview::scene::{
 use purview::wire::client::Resume;
 
 use crate::own_state::join;
-use crate::stage::{Book, Stage, calm, nine_regions, play};
+use crate::stage::{Book, Stage, calm, nine_regions};
 use crate::support::alone::{notices_for, recover};
 use crate::support::whose;
 
@@ -50,38 +50,36 @@ fn named(bonds: &[(&str, u64)]) -> Vec<NamedBond> {
     bonds.iter().map(|(kind, group)| NamedBond::new(*kind, *group)).collect()
 }
 
-#[test]
-fn bonds_last_over_logins_and_count_by_name_in_scenes_with_other_kinds() {
-    play(async || {
-        let book = Arc::new(Book::default());
-        let mut s = stage(book.clone());
-        let a = join(&mut s, "city", Vec::new()).await;
-        let id = s.clients[a].id();
-        assert_eq!(bonds(&s, id).await, [] as [(u8, u64); 0]);
-        set(&mut s, id, &[(0, 5), (1, 7)]).await;
-        s.leave(a).await;
-        s.ticks(2).await;
-        assert_eq!(book.bonds("ann"), named(&[("couple", 5), ("party", 7)]));
+#[actix_rt::test]
+async fn bonds_last_over_logins_and_count_by_name_in_scenes_with_other_kinds() {
+    let book = Arc::new(Book::default());
+    let mut s = stage(book.clone());
+    let a = join(&mut s, "city", Vec::new()).await;
+    let id = s.clients[a].id();
+    assert_eq!(bonds(&s, id).await, [] as [(u8, u64); 0]);
+    set(&mut s, id, &[(0, 5), (1, 7)]).await;
+    s.leave(a).await;
+    s.ticks(2).await;
+    assert_eq!(book.bonds("ann"), named(&[("couple", 5), ("party", 7)]));
 
-        let a = join(&mut s, "city", Vec::new()).await;
-        let id = s.clients[a].id();
-        assert_eq!(bonds(&s, id).await, [(0, 5), (1, 7)]);
-        s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
-        s.ticks(3).await;
-        assert_eq!(bonds(&s, id).await, [(1, 5), (3, 7)]);
+    let a = join(&mut s, "city", Vec::new()).await;
+    let id = s.clients[a].id();
+    assert_eq!(bonds(&s, id).await, [(0, 5), (1, 7)]);
+    s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
+    s.ticks(3).await;
+    assert_eq!(bonds(&s, id).await, [(1, 5), (3, 7)]);
 
-        // Both the cave's own bonds and those that only the cave has.
-        set(&mut s, id, &[(0, 9), (3, 8)]).await;
-        s.teleport(a, Some("city"), None, (1_000, 1_000)).await;
-        s.ticks(3).await;
-        assert_eq!(bonds(&s, id).await, [(1, 8)]);
-        set(&mut s, id, &[]).await;
-        s.leave(a).await;
-        s.ticks(2).await;
-        assert_eq!(book.bonds("ann"), named(&[("guild", 9)]));
-        let a = join(&mut s, "cave", Vec::new()).await;
-        assert_eq!(bonds(&s, s.clients[a].id()).await, [(0, 9)]);
-    });
+    // Both the cave's own bonds and those that only the cave has.
+    set(&mut s, id, &[(0, 9), (3, 8)]).await;
+    s.teleport(a, Some("city"), None, (1_000, 1_000)).await;
+    s.ticks(3).await;
+    assert_eq!(bonds(&s, id).await, [(1, 8)]);
+    set(&mut s, id, &[]).await;
+    s.leave(a).await;
+    s.ticks(2).await;
+    assert_eq!(book.bonds("ann"), named(&[("guild", 9)]));
+    let a = join(&mut s, "cave", Vec::new()).await;
+    assert_eq!(bonds(&s, s.clients[a].id()).await, [(0, 9)]);
 }
 
 /// What a caller has game logic do with the player of a subject, by a region where it does not live.
@@ -93,67 +91,59 @@ async fn set_by_subject(s: &mut Stage, subject: &str, bonds: &[(&str, u64)]) {
     s.ticks(6).await;
 }
 
-#[test]
-fn bonds_are_set_by_subject_wherever_the_player_is_and_while_it_does_not_play() {
-    play(async || {
-        let book = Arc::new(Book::default());
-        let mut s = stage(book.clone());
-        set_by_subject(&mut s, "ann", &[("party", 3)]).await;
-        assert_eq!(book.bonds("ann"), [], "nobody has played as ann");
-        let a = join(&mut s, "city", Vec::new()).await;
-        set_by_subject(&mut s, "ann", &[("party", 4)]).await;
-        assert_eq!(bonds(&s, s.clients[a].id()).await, [(1, 4)]);
-        s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
-        s.ticks(3).await;
-        set_by_subject(&mut s, "ann", &[("party", 5), ("couple", 6)]).await;
-        let mut found = bonds(&s, s.clients[a].id()).await;
-        found.sort_unstable();
-        assert_eq!(found, [(1, 6), (3, 5)], "in the scene where she is");
-        let id = s.clients[a].id();
-        set(&mut s, id, &[(0, 9), (1, 6)]).await;
-        s.leave(a).await;
-        s.ticks(3).await;
-        assert_eq!(book.bonds("ann"), named(&[("guild", 9), ("couple", 6)]));
+#[actix_rt::test]
+async fn bonds_are_set_by_subject_wherever_the_player_is_and_while_it_does_not_play() {
+    let book = Arc::new(Book::default());
+    let mut s = stage(book.clone());
+    set_by_subject(&mut s, "ann", &[("party", 3)]).await;
+    assert_eq!(book.bonds("ann"), [], "nobody has played as ann");
+    let a = join(&mut s, "city", Vec::new()).await;
+    set_by_subject(&mut s, "ann", &[("party", 4)]).await;
+    assert_eq!(bonds(&s, s.clients[a].id()).await, [(1, 4)]);
+    s.teleport(a, Some("cave"), None, (1_000, 1_000)).await;
+    s.ticks(3).await;
+    set_by_subject(&mut s, "ann", &[("party", 5), ("couple", 6)]).await;
+    let mut found = bonds(&s, s.clients[a].id()).await;
+    found.sort_unstable();
+    assert_eq!(found, [(1, 6), (3, 5)], "in the scene where she is");
+    let id = s.clients[a].id();
+    set(&mut s, id, &[(0, 9), (1, 6)]).await;
+    s.leave(a).await;
+    s.ticks(3).await;
+    assert_eq!(book.bonds("ann"), named(&[("guild", 9), ("couple", 6)]));
 
-        set_by_subject(&mut s, "ann", &[("party", 7)]).await;
-        assert_eq!(
-            book.bonds("ann"),
-            named(&[("party", 7), ("guild", 9)]),
-            "the city has no guilds"
-        );
-        let a = join(&mut s, "cave", Vec::new()).await;
-        let mut found = bonds(&s, s.clients[a].id()).await;
-        found.sort_unstable();
-        assert_eq!(found, [(0, 9), (3, 7)]);
-    });
+    set_by_subject(&mut s, "ann", &[("party", 7)]).await;
+    assert_eq!(book.bonds("ann"), named(&[("party", 7), ("guild", 9)]), "the city has no guilds");
+    let a = join(&mut s, "cave", Vec::new()).await;
+    let mut found = bonds(&s, s.clients[a].id()).await;
+    found.sort_unstable();
+    assert_eq!(found, [(0, 9), (3, 7)]);
 }
 
-#[test]
-fn sessions_know_the_bonds_of_their_players_and_report_them() {
-    play(async || {
-        let book = Arc::new(Book::told_every(Duration::ZERO));
-        let more = |directory: Directory| {
-            directory.with_player_store(book.clone()).with_grace_period(Duration::from_secs(60))
-        };
-        let mut s = Stage::with(vec![scene("city", &["couple", "party"])], more);
-        let a = join(&mut s, "city", Vec::new()).await;
-        let id = s.clients[a].id();
-        set(&mut s, id, &[(1, 7)]).await;
-        s.until("a report", |_| book.bonds("ann") == named(&[("party", 7)])).await;
-        // A session that has found the player by a ticket reports no less.
-        let b = s.connect(PlayerConfig { grace_period_ms: 60_000, ..calm() });
-        let token = s.clients[a].here().ticket.clone().expect("a ticket").token;
-        s.hello(b, "ann").await;
-        s.say(b, Resume { token, ack: Seq(s.clients[a].ack()) }).await;
-        s.until("the player", |s| s.clients[b].in_world()).await;
-        for x in [200, 300, 400] {
-            s.walk(b, x, 100).await;
-            s.tick().await;
-            assert_eq!(book.bonds("ann"), named(&[("party", 7)]));
-        }
-        set(&mut s, id, &[]).await;
-        s.until("a report of none", |_| book.bonds("ann").is_empty()).await;
-    });
+#[actix_rt::test]
+async fn sessions_know_the_bonds_of_their_players_and_report_them() {
+    let book = Arc::new(Book::told_every(Duration::ZERO));
+    let more = |directory: Directory| {
+        directory.with_player_store(book.clone()).with_grace_period(Duration::from_secs(60))
+    };
+    let mut s = Stage::with(vec![scene("city", &["couple", "party"])], more);
+    let a = join(&mut s, "city", Vec::new()).await;
+    let id = s.clients[a].id();
+    set(&mut s, id, &[(1, 7)]).await;
+    s.until("a report", |_| book.bonds("ann") == named(&[("party", 7)])).await;
+    // A session that has found the player by a ticket reports no less.
+    let b = s.connect(PlayerConfig { grace_period_ms: 60_000, ..calm() });
+    let token = s.clients[a].here().ticket.clone().expect("a ticket").token;
+    s.hello(b, "ann").await;
+    s.say(b, Resume { token, ack: Seq(s.clients[a].ack()) }).await;
+    s.until("the player", |s| s.clients[b].in_world()).await;
+    for x in [200, 300, 400] {
+        s.walk(b, x, 100).await;
+        s.tick().await;
+        assert_eq!(book.bonds("ann"), named(&[("party", 7)]));
+    }
+    set(&mut s, id, &[]).await;
+    s.until("a report of none", |_| book.bonds("ann").is_empty()).await;
 }
 
 /// A region dies after its checkpoint and before the session of a player that has joined was told so: the session asks

@@ -12,14 +12,15 @@ use purview::scene::{
 use purview::wire::CloseCode;
 use purview::wire::client::Join;
 
-use crate::stage::{self, Book, Stage, Who, calm, nine_regions, play};
+use crate::stage::{self, Book, Stage, Who, calm, nine_regions};
 use crate::support::brute::Truth;
+use crate::support::client::Client;
 use crate::support::commands::{hold_of, order_of};
 use crate::support::returning::Break;
 use crate::support::session::{GRACE_PERIOD_MS, limits, neighbours};
 use crate::support::trial::scene;
 use crate::support::whose;
-use crate::support::world::{Client, World};
+use crate::support::world::World;
 
 const HERE: RegionId = RegionId(0);
 const NEXT: RegionId = RegionId(1);
@@ -297,85 +298,79 @@ fn stored(book: &Book) -> Option<i64> {
     book.properties("ann").get(&GOLD.0).map(|value| value.read().unwrap())
 }
 
-#[test]
-fn a_held_player_that_leaves_can_be_hit_and_is_stored_when_its_time_is_over() {
-    play(async || {
-        let (mut s, book) = meadow_and_cave(0);
-        let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
-        let b = enter(&mut s, "bob", "meadow", (150, 100)).await;
-        s.rest().await;
-        let id = s.clients[a].id();
-        tell(&mut s, id, gold_is(id, 100)).await;
-        tell(&mut s, id, hold_of(id, 2_000)).await;
-        s.leave(a).await;
-        s.ticks(2).await;
-        assert_eq!(s.clients[a].closed, Some(CloseCode::Normal), "the client is told at once");
-        assert!(s.clients[a].parted);
-        tell(&mut s, id, gold_is(id, 40)).await;
-        s.tick().await;
-        let updates = s.clients[b].frames.iter().flat_map(|frame| &frame.properties);
-        let told = updates.filter(|update| (update.entity, update.id) == (id, GOLD)).last();
-        assert_eq!(told.map(|update| update.value.read().unwrap()), Some(40_i64));
-        assert!(s.clients[b].shown.contains_key(&id));
-        assert_eq!(book.holder("ann"), Some(id), "it holds its record until it has left");
-        s.ticks(20).await;
-        assert!(!s.clients[b].shown.contains_key(&id), "its time is over");
-        assert_eq!((stored(&book), book.holder("ann")), (Some(40), None));
-    });
+#[actix_rt::test]
+async fn a_held_player_that_leaves_can_be_hit_and_is_stored_when_its_time_is_over() {
+    let (mut s, book) = meadow_and_cave(0);
+    let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
+    let b = enter(&mut s, "bob", "meadow", (150, 100)).await;
+    s.rest().await;
+    let id = s.clients[a].id();
+    tell(&mut s, id, gold_is(id, 100)).await;
+    tell(&mut s, id, hold_of(id, 2_000)).await;
+    s.leave(a).await;
+    s.ticks(2).await;
+    assert_eq!(s.clients[a].closed, Some(CloseCode::Normal), "the client is told at once");
+    assert!(s.clients[a].parted);
+    tell(&mut s, id, gold_is(id, 40)).await;
+    s.tick().await;
+    let updates = s.clients[b].frames.iter().flat_map(|frame| &frame.properties);
+    let told = updates.filter(|update| (update.entity, update.id) == (id, GOLD)).last();
+    assert_eq!(told.map(|update| update.value.read().unwrap()), Some(40_i64));
+    assert!(s.clients[b].shown.contains_key(&id));
+    assert_eq!(book.holder("ann"), Some(id), "it holds its record until it has left");
+    s.ticks(20).await;
+    assert!(!s.clients[b].shown.contains_key(&id), "its time is over");
+    assert_eq!((stored(&book), book.holder("ann")), (Some(40), None));
 }
 
-#[test]
-fn a_login_to_another_scene_takes_over_the_player_that_lingers() {
-    play(async || {
+#[actix_rt::test]
+async fn a_login_to_another_scene_takes_over_the_player_that_lingers() {
+    let (mut s, book) = meadow_and_cave(60_000);
+    let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
+    s.rest().await;
+    let id = s.clients[a].id();
+    tell(&mut s, id, gold_is(id, 100)).await;
+    s.walk(a, 130, 100).await;
+    s.tick().await;
+    s.leave(a).await;
+    s.ticks(5).await;
+    assert_eq!(s.places(0), [], "it has no place in a line");
+    let again = enter(&mut s, "ann", "cave", (300, 300)).await;
+    s.clients[again].seq = 1;
+    s.until("the client has joined", |s| s.clients[again].in_world()).await;
+    let here = s.clients[again].here();
+    assert_eq!((here.id, here.scene.as_str(), here.pos), (id, "meadow", Pos::ground(130, 100)));
+    assert_eq!(here.ack, Seq(1), "the numbers of inputs continue");
+    s.walk(again, 160, 100).await;
+    s.until("the join's place is free", |s| s.places(1).is_empty()).await;
+    assert_eq!(s.places(0), [(0, 1)]);
+    assert_eq!(book.holder("ann"), Some(id));
+    assert!(!s.clients[a].addr.connected(), "the earlier session is over");
+    // The next leave lingers anew, and the record is written when that is over.
+    tell(&mut s, id, hold_of(id, 0)).await;
+    assert_eq!(book.holder("ann"), Some(id), "its client is there");
+    s.leave(again).await;
+    s.tick().await;
+    tell(&mut s, id, hold_of(id, 0)).await;
+    s.tick().await;
+    assert_eq!((stored(&book), book.holder("ann")), (Some(100), None));
+}
+
+#[actix_rt::test]
+async fn a_player_that_is_kicked_does_not_linger() {
+    for has_left in [false, true] {
         let (mut s, book) = meadow_and_cave(60_000);
         let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
         s.rest().await;
-        let id = s.clients[a].id();
-        tell(&mut s, id, gold_is(id, 100)).await;
-        s.walk(a, 130, 100).await;
-        s.tick().await;
-        s.leave(a).await;
-        s.ticks(5).await;
-        assert_eq!(s.places(0), [], "it has no place in a line");
-        let again = enter(&mut s, "ann", "cave", (300, 300)).await;
-        s.clients[again].seq = 1;
-        s.until("the client has joined", |s| s.clients[again].in_world()).await;
-        let here = s.clients[again].here();
-        assert_eq!((here.id, here.scene.as_str(), here.pos), (id, "meadow", Pos::ground(130, 100)));
-        assert_eq!(here.ack, Seq(1), "the numbers of inputs continue");
-        s.walk(again, 160, 100).await;
-        s.until("the join's place is free", |s| s.places(1).is_empty()).await;
-        assert_eq!(s.places(0), [(0, 1)]);
-        assert_eq!(book.holder("ann"), Some(id));
-        assert!(!s.clients[a].addr.connected(), "the earlier session is over");
-        // The next leave lingers anew, and the record is written when that is over.
-        tell(&mut s, id, hold_of(id, 0)).await;
-        assert_eq!(book.holder("ann"), Some(id), "its client is there");
-        s.leave(again).await;
-        s.tick().await;
-        tell(&mut s, id, hold_of(id, 0)).await;
-        s.tick().await;
-        assert_eq!((stored(&book), book.holder("ann")), (Some(100), None));
-    });
-}
-
-#[test]
-fn a_player_that_is_kicked_does_not_linger() {
-    play(async || {
-        for has_left in [false, true] {
-            let (mut s, book) = meadow_and_cave(60_000);
-            let a = enter(&mut s, "ann", "meadow", (100, 100)).await;
-            s.rest().await;
-            if has_left {
-                s.cut(a).await;
-                s.tick().await;
-            }
-            let id = s.clients[a].id();
-            assert_eq!(s.whereabouts(id).await.0.len(), 1);
-            s.clients[a].addr.send(Verdict::Kicked).await.expect("the session is there");
-            s.ticks(2).await;
-            assert_eq!(s.whereabouts(id).await.0, [0_u32; 0], "{has_left}");
-            assert_eq!(book.holder("ann"), None);
+        if has_left {
+            s.cut(a).await;
+            s.tick().await;
         }
-    });
+        let id = s.clients[a].id();
+        assert_eq!(s.whereabouts(id).await.0.len(), 1);
+        s.clients[a].addr.send(Verdict::Kicked).await.expect("the session is there");
+        s.ticks(2).await;
+        assert_eq!(s.whereabouts(id).await.0, [0_u32; 0], "{has_left}");
+        assert_eq!(book.holder("ann"), None);
+    }
 }

@@ -3,29 +3,20 @@
 //! frozen, encoded, and restored under a higher epoch, at steps drawn from the seed.
 
 use crate::support::histories;
+use crate::support::seeds;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
-use crate::support::{seeds, seeds_are_given};
 use purview::scene::messages::{Effect, Notice};
 use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, Visibility};
 
 fn every_seed(spec: &SceneSpec, most: u64, restless: u64, go: impl Fn(&mut Trial)) {
-    let (mut handoffs, mut moved) = (0, 0);
     let go = |t: &mut Trial| {
         t.w.restless = restless;
         go(t);
         assert_eq!(t.w.resyncs, 0, "a client received a full resync");
     };
-    histories::every_seed("relocation", spec, seeds(most), go, |t| {
-        handoffs += t.w.handoffs;
-        moved += t.w.relocations;
-    });
-    println!("{handoffs} handoffs, {moved} relocations");
-    let enough = handoffs > 20 && moved > 200;
-    assert!(
-        enough || seeds_are_given(),
-        "{handoffs} handoffs, {moved} relocations: too few to test anything"
-    );
+    let sum = histories::every_seed("relocation", spec, seeds(most), go);
+    sum.shows(|s| s.handoffs > 20 && s.relocations > 200);
 }
 
 fn trials(spec: &SceneSpec, most: u64) {

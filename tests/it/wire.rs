@@ -13,10 +13,12 @@ use purview::scene::properties::Value;
 use purview::scene::properties::{Level, MAX_VALUE_BYTES};
 use purview::scene::properties::{Properties, PropertyId};
 use purview::scene::{
-    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick,
+    EntityHandle, EntityId, Epoch, Facing, Kind, Plane, Pos, RangeSet, RegionId, Seq, SessionId,
+    Tick,
 };
 use purview::wire::client::frame::{self, Acted, FRAME_TYPE, RefusedInput};
 use purview::wire::client::{Act, Join, Teleport};
+use purview::wire::peer::{PeerMsg, decode, encode_frames};
 use purview::wire::{
     ChangedProperty, ClientMsg, DecodeError, EncodedBatch, Entered, EnteredProperty, ErrorCode,
     Form, Frame, Going, MAX_ACT, Message, Moved, OwnMove, ServerMsg, TrajectoryUpdate, Turned,
@@ -337,6 +339,35 @@ proptest! {
         check_batch(&encoded);
         encoded.replace(b);
         check_batch(&encoded);
+    }
+}
+
+/// The bytes that each session's client gets.
+fn frames(batch: FrameBatch) -> Vec<(SessionId, Vec<u8>)> {
+    let encoded = EncodedBatch::new(batch);
+    let frame = |(i, s): (usize, &SessionFrame)| {
+        let mut out = Vec::new();
+        encoded.write_frame(i, true, &mut out);
+        (s.session, out)
+    };
+    encoded.batch().sessions.iter().enumerate().map(frame).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_gateway_gets_the_part_of_a_batch_for_its_sessions(batch in any_batch(), keep in any::<u8>()) {
+        let count = batch.sessions.len() as u32;
+        let which: Vec<u32> = (0..count).filter(|i| keep >> i & 1 == 1).collect();
+        let mut bytes = Vec::new();
+        encode_frames(RegionId(3), &batch.subset(&which), &mut bytes).unwrap();
+        let Ok(PeerMsg::Frames { from, batch: there }) = decode(&bytes) else {
+            panic!("the batch became another message")
+        };
+        prop_assert_eq!(from, RegionId(3));
+        prop_assert!(there.entering.len() <= batch.entering.len());
+        let all = frames(batch);
+        let want: Vec<_> = which.iter().map(|i| all[*i as usize].clone()).collect();
+        prop_assert_eq!(frames(*there), want);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Valid and invalid maps: both forms of Tiled in all encodings, and pictures.
 
+#[path = "../../../tests/allocations/mod.rs"]
+mod allocations;
 #[path = "terrain/bad.rs"]
 mod bad;
 #[path = "terrain/forms.rs"]

@@ -31,7 +31,6 @@ pub struct Client {
     pub lines: Vec<Lines>,
     /// From the welcome.
     pub session: Option<SessionId>,
-    pub pongs: u32,
     /// The answer to its leave has arrived.
     pub parted: bool,
     /// Tickets since the join.
@@ -56,7 +55,6 @@ impl Client {
             refused: Vec::new(),
             lines: Vec::new(),
             session: None,
-            pongs: 0,
             parted: false,
             renewed: Vec::new(),
             closed: None,
@@ -111,10 +109,9 @@ impl Client {
             }
             ServerMsg::Frame(frame) => self.apply(*frame),
             ServerMsg::Lines(lines) => self.lines.push(lines),
-            ServerMsg::Pong(_) => self.pongs += 1,
             ServerMsg::Refused(refused) => self.refused.push(refused),
             ServerMsg::Left(_) => self.parted = true,
-            ServerMsg::Unconfirmed(_) => {}
+            ServerMsg::Pong(_) | ServerMsg::Unconfirmed(_) => {}
             ServerMsg::Renewed(renewed) => self.renewed.push(renewed.ticket),
             ServerMsg::Closing(closing) => self.closed = Some(closing.code),
         }
@@ -173,10 +170,5 @@ impl Client {
                 Some(ClientOut::Rest) => unreachable!("nothing is written at once here"),
             }
         }
-    }
-
-    /// Resolves when the session closes the queue, however much of it is unread.
-    pub fn closing(&self) -> impl Future<Output = Option<CloseCode>> + use<> {
-        self.queue.closing()
     }
 }

@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use actix_rt::Arbiter;
 use actix_rt::time::sleep;
-use actix_rt::{Arbiter, System};
 use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
@@ -29,7 +29,7 @@ use purview::scene::player::PlayerConfig;
 use purview::scene::{
     EntityId, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SubjectHash, Tick,
 };
-use purview::wire::client::{Act, Hello, Join, Leave, Move, Ping, Resume, Teleport};
+use purview::wire::client::{Act, Hello, Join, Leave, Move, Resume, Teleport};
 use purview::wire::{ClientMsg, FirstProperty, PROTOCOL_VERSION};
 use serde_bytes::ByteBuf;
 
@@ -122,11 +122,6 @@ fn whose(subject: &str) -> SubjectHash {
     let mut hash = [0; 16];
     subject.bytes().zip(&mut hash).for_each(|(byte, to)| *to = byte);
     SubjectHash::new(hash)
-}
-
-/// Runs a test in an actix system of its own.
-pub fn play(test: impl AsyncFnOnce()) {
-    System::new().block_on(test());
 }
 
 impl Stage {
@@ -321,10 +316,6 @@ impl Stage {
 
     pub async fn leave(&self, who: Who) {
         self.say(who, Leave {}).await;
-    }
-
-    pub async fn ping(&self, who: Who) {
-        self.say(who, Ping { nonce: 1 }).await;
     }
 
     /// Ticks every region; afterwards every client that reads has received all its messages.

@@ -10,16 +10,57 @@ use super::trial::Trial;
 use super::world::World;
 use super::{say_how_to_replay, seeds_are_given};
 
-/// Plays a history for each seed and gives it to `sum`. A failure says how to replay its seed. If `PURVIEW_SEEDS` names
-/// the seeds, the others are played all the same.
+/// What happened in histories, to see that enough did.
+#[derive(Debug, Default)]
+pub struct Sum {
+    pub deaths: usize,
+    pub recovered: u64,
+    /// Messages of former owners, and those that were recognised.
+    pub late: u64,
+    pub fenced: u64,
+    pub resyncs: u64,
+    pub handoffs: u64,
+    pub relocations: u64,
+    /// Layout changes, and those that were cancelled.
+    pub changes: u64,
+    pub called_off: u64,
+    pub returns: u64,
+    /// Values of properties.
+    pub values: u64,
+}
+
+impl Sum {
+    fn add(&mut self, w: &World) {
+        self.deaths += w.kills.deaths.len();
+        self.recovered += w.kills.recovered;
+        self.late += w.kills.late;
+        self.fenced += w.kills.fenced;
+        self.fenced += w.regions.iter().map(|r| r.counts().fenced).sum::<u64>();
+        self.resyncs += w.resyncs;
+        self.handoffs += w.handoffs;
+        self.relocations += w.relocations;
+        self.changes += w.mapping.done;
+        self.called_off += w.mapping.called_off;
+        self.returns += w.clients.values().map(|c| c.returns).sum::<u64>();
+        self.values += w.touches.as_ref().map_or(0, |touches| touches.count);
+    }
+
+    /// Fails unless enough happened to show something; seeds that are given may be few.
+    pub fn shows(&self, is_enough: impl Fn(&Sum) -> bool) {
+        println!("{self:?}");
+        assert!(is_enough(self) || seeds_are_given(), "too little happened: {self:?}");
+    }
+}
+
+/// Plays a history for each seed. A failure says how to replay its seed. If `PURVIEW_SEEDS` names the seeds, the others
+/// are played all the same.
 pub fn every_seed(
     file: &str,
     spec: &SceneSpec,
     seeds: impl Iterator<Item = u64>,
     go: impl Fn(&mut Trial),
-    mut sum: impl FnMut(&Trial),
-) {
-    let mut failed = 0;
+) -> Sum {
+    let (mut sum, mut failed) = (Sum::default(), 0);
     for seed in seeds {
         let mut t = Trial::new(spec.clone(), seed);
         let run = std::panic::AssertUnwindSafe(|| go(&mut t));
@@ -31,9 +72,10 @@ pub fn every_seed(
             }
             failed += 1;
         }
-        sum(&t);
+        sum.add(&t.w);
     }
     assert_eq!(failed, 0);
+    sum
 }
 
 /// An action with a number.

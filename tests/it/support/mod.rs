@@ -3,9 +3,11 @@
 
 pub mod alone;
 pub mod brute;
+pub mod client;
 pub mod commands;
 pub mod crash;
 pub mod decode;
+mod effects;
 pub mod histories;
 pub mod kill;
 pub mod mapping;

@@ -5,10 +5,11 @@ use purview::scene::messages::{Input, Order};
 use purview::scene::player::{ClientRequest, Comeback, Player, PlayerInput, Problem};
 use purview::scene::{EntityId, Region, RegionId, Seq, SessionId};
 
+use super::client::Client;
 use super::commands::order_of;
 use super::session::{GRACE_PERIOD_MS, limits};
 use super::whose;
-use super::world::{Client, World};
+use super::world::World;
 
 /// How a connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use purview::scene::{
 };
 
 use super::brute::Truth;
-use super::world::{Client, World};
+use super::client::Client;
+use super::world::World;
 use super::{look, whose};
 
 /// Grace period of players whose clients are disconnected.

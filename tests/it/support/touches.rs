@@ -13,9 +13,10 @@ use purview::scene::{EntityId, Facing, Kind, SceneSpec, SessionId};
 use purview::wire::EncodedBatch;
 
 use super::Rng;
+use super::client::Client;
 use super::commands::order_of;
 use super::session::in_world;
-use super::world::{Client, World};
+use super::world::World;
 
 /// The properties of players; other kinds have those that need no client.
 pub fn with_properties(mut spec: SceneSpec) -> SceneSpec {

@@ -14,13 +14,14 @@ use purview::scene::{
 
 use super::Rng;
 use super::brute::{self, Pair, Spells, in_range, pair};
+use super::client::Client;
 use super::commands::order_of;
 use super::kill::GRACE;
 use super::look;
 use super::returning::Break;
 use super::session::in_world;
 use super::small_scene;
-use super::world::{Client, Weather, World};
+use super::world::{Weather, World};
 
 /// Ticks between two repetitions of links across a border.
 const LINKS_AGAIN: u64 = 200;
@@ -52,8 +53,6 @@ pub struct Trial {
     pub npcs: Vec<EntityId>,
     /// The tick in which each was added.
     added: BTreeMap<EntityId, Tick>,
-    /// Entities that a region had forgotten because they were younger than its checkpoint.
-    pub forgotten: u64,
     blocking: Spells,
     odd: Spells,
     out: Spells,
@@ -70,9 +69,9 @@ impl Trial {
         let mut w = World::new(spec, seed ^ 0x5555);
         w.weak_cap = if seed.is_multiple_of(2) { 2 } else { 0 };
         let [blocking, odd, out, missed] = Default::default();
-        let (npcs, added, forgotten) = Default::default();
+        let (npcs, added) = Default::default();
         let remaps = 0;
-        Trial { w, rng, npcs, added, forgotten, blocking, odd, out, missed, crowd, remaps }
+        Trial { w, rng, npcs, added, blocking, odd, out, missed, crowd, remaps }
     }
 
     pub fn somewhere(&mut self) -> Pos {
@@ -283,7 +282,6 @@ impl Trial {
                     let spawn = Spawn { plane, properties, ..Spawn::new(id, Kind(1), pos) };
                     let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
-                    self.forgotten += 1;
                 }
             }
         }

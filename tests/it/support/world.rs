@@ -4,93 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use purview::scene::inspect::PlayerDetails;
 use purview::scene::messages::{
-    CommandResult, Crowd, Destination, Effect, FrameBatch, Input, InputRefused, Moving, NamedBond,
-    Notice, Order, RouteNotice, Spawn, TrajectoryUpdate,
+    CommandResult, Destination, Effect, Input, NamedBond, Order, Spawn,
 };
-use purview::scene::movement::{Own, ServerMs, Trajectory};
-use purview::scene::player::{ClientRequest, Player, PlayerInput};
-use purview::scene::views::{ViewMsg, ViewMsgBody};
+use purview::scene::player::{ClientRequest, PlayerInput};
 use purview::scene::{
-    Account, EntityHandle, EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene,
-    SceneId, SceneSpec, Seq, SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
+    Account, EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec,
+    SessionId, SubjectHash, Tick, ViewCap, ViewLimits,
 };
-use purview::wire::{self, Moved};
 
 use super::Rng;
-use super::alone::message_of;
 use super::brute::{Pair, Truth, Truths, pair};
+use super::client::Client;
 use super::kill::Kills;
 use super::mapping::Mapping;
 use super::returning::Remote;
 use super::safety::Safety;
-use super::told::Told;
 use super::touches::Touches;
 use super::{account_with, look, whose};
-
-/// The state of a client, as told by its frames.
-#[derive(Debug, Default)]
-pub struct Client {
-    pub entity: EntityId,
-    pub region: RegionId,
-    pub epoch: Epoch,
-    pub seq: Seq,
-    pub ack: Seq,
-    pub unacked: VecDeque<(Seq, Order)>,
-    /// The entities in view: position, and the tick of the last update.
-    pub shown: BTreeMap<EntityId, (Pos, Tick)>,
-    /// The players in view, as decoded from the bytes of its frames, if frames are encoded.
-    pub decoded: BTreeSet<EntityId>,
-    /// The same as of each tick, if it is recorded.
-    pub history: BTreeMap<Tick, BTreeSet<EntityId>>,
-    pub frames: Vec<Tick>,
-    pub acts: Vec<(Tick, EntityId, Bytes)>,
-    /// Of which inputs it was told that a dead region had applied them.
-    pub unconfirmed: Vec<(Seq, Seq)>,
-    /// The trajectories of entities in view; none for an entity whose last update was a position.
-    pub trajectories: BTreeMap<EntityId, Trajectory>,
-    /// Its own movement, as told last.
-    pub own: Option<Own>,
-    /// Its refused inputs.
-    pub refusals: Vec<InputRefused>,
-    /// Number of trajectories of entities that were in view already.
-    pub turns: u64,
-    /// How many of these follow from the trajectories before.
-    pub followed: usize,
-    /// Number of moves and trajectories.
-    pub updates: u64,
-    /// The crowds that it was told of.
-    pub crowds: Vec<(Tick, Crowd)>,
-    /// Bytes of its frames, if frames are encoded.
-    pub sizes: Vec<(Tick, usize)>,
-    /// The facings and properties that it was told.
-    pub told: Told,
-    pub entered: Vec<(Tick, EntityId)>,
-    pub left: Vec<(Tick, EntityId)>,
-    pub refused: usize,
-    /// Its session, in worlds with sessions.
-    pub player: Option<Player>,
-    /// Under which its player's region finds it, as the last frame says.
-    pub handle: EntityHandle,
-    /// Whether the logic has ended its session.
-    pub kicked: bool,
-    /// Number of resyncs.
-    pub resyncs: u64,
-    /// Number of resumes; the next field: whether it is about to resume.
-    pub returns: u64,
-    pub returning: bool,
-    /// Its connection is broken, which its session does not know yet.
-    pub deaf: bool,
-    /// Its frames are lost on their way to its session.
-    pub loses_frames: bool,
-    /// It was told that its player is gone.
-    pub forgotten: bool,
-    /// It wants to leave, and repeats so until it is told that it has left.
-    pub leaving: bool,
-    pub gone: bool,
-}
 
 /// Fault rates in percent; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -476,194 +408,6 @@ impl World {
         let input = self.queues.get_mut(&link).and_then(VecDeque::pop_front).unwrap();
         self.call(link.1, Call::Take(input));
         true
-    }
-
-    pub fn carry_effects(&mut self, from: RegionId) {
-        for mut effect in std::mem::take(&mut self.fx) {
-            if let Some(log) = &mut self.log {
-                log.push(format!("step {} {from} {effect:?}", self.steps));
-            }
-            match &mut effect {
-                Effect::Border(to, _) if self.rng.chance(self.weather.lose) => {
-                    self.regions[from.0 as usize].handle(Input::BorderLost(*to), &mut Vec::new());
-                    continue;
-                }
-                Effect::BorderRound(_, batch) => {
-                    let mute = self.weather.mute;
-                    if mute > 0 {
-                        batch.view_messages.retain(|_| !self.rng.chance(mute));
-                    }
-                    batch.view_messages.iter().for_each(|msg| self.note_said(msg));
-                }
-                Effect::View(..) if self.weather.mute > 0 && self.rng.chance(self.weather.mute) => {
-                    continue;
-                }
-                Effect::View(_, msg) => self.note_said(msg),
-                Effect::Handoff(..) => self.handoffs += 1,
-                _ => {}
-            }
-            let (to, input) = match message_of(effect) {
-                Ok(message) => message,
-                Err(effect) => {
-                    self.obey_region(from, *effect);
-                    continue;
-                }
-            };
-            if self.mapping.is_lost(from, to, &input) {
-                continue;
-            }
-            if self.down.contains_key(&to) {
-                self.lose(input);
-            } else {
-                self.queues.entry((from, to)).or_default().push_back(input);
-            }
-        }
-    }
-
-    fn obey_region(&mut self, from: RegionId, effect: Effect) {
-        match effect {
-            Effect::Frames(batch) => {
-                self.frames(&batch);
-                self.regions[from.0 as usize].recycle(batch);
-            }
-            Effect::Notice(session, notice) => self.notice(session, notice),
-            Effect::Answer(_, ended) => self.answers.push(ended),
-            Effect::TellGroup(id, to, payload) => self.tell_group(from, id, to, payload),
-            Effect::Scene(id, change) => self.change_scene(from, id, change),
-            Effect::Locate(sought) => self.search_elsewhere(from, &sought),
-            Effect::KeepBonds(id, subject, bonds) => self.keep_bonds(from, id, &subject, bonds),
-            other => unreachable!("no players are stored here, and this is no message: {other:?}"),
-        }
-    }
-
-    fn note_said(&mut self, msg: &ViewMsg) {
-        self.view_messages += u64::from(!matches!(msg.say, ViewMsgBody::Again(_)));
-    }
-
-    fn notice(&mut self, session: SessionId, notice: Notice) {
-        if self.clients.get(&session).is_some_and(|c| c.player.is_some()) {
-            self.receive(session, PlayerInput::Notice(notice.clone()));
-            if matches!(notice, Notice::Left { .. }) {
-                // Whether the notice is accepted is for the session to decide.
-                return;
-            }
-        }
-        let Some(client) = self.clients.get_mut(&session) else { return };
-        match notice {
-            Notice::Route(RouteNotice { region, epoch, last_applied, .. }) => {
-                if epoch < client.epoch {
-                    return;
-                }
-                (client.region, client.epoch) = (region, epoch);
-                if client.player.is_some() {
-                    return;
-                }
-                client.unacked.retain(|(seq, _)| *seq > last_applied);
-                // A handle of the region before means another player here, or none.
-                let (id, handle) = (client.entity, client.handle);
-                for (seq, order) in client.unacked.clone() {
-                    self.tell(region, Input::Client { id, session, seq, order, handle });
-                }
-            }
-            Notice::Left { .. } => client.gone = true,
-            Notice::Present { .. } | Notice::Bonds { .. } => {}
-            Notice::Resumed(found) => {
-                if found.epoch >= client.epoch {
-                    (client.region, client.epoch) = (found.region, found.epoch);
-                }
-            }
-            // The session decides what follows.
-            Notice::Nowhere { .. } | Notice::Replaced | Notice::Stays { .. } => {}
-            Notice::Kicked => client.kicked = true,
-            Notice::OtherSubject => panic!("session {session} was refused its own player"),
-            Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),
-        }
-    }
-
-    /// Clients apply their frames and fail on contradictions.
-    fn frames(&mut self, batch: &FrameBatch) {
-        if self.encode {
-            self.decode(batch);
-        }
-        self.check_bytes(batch);
-        for (index, frame) in batch.sessions.iter().enumerate() {
-            if !self.passes_on(batch, index) {
-                continue;
-            }
-            let Some(client) = self.clients.get_mut(&frame.session) else { continue };
-            if client.deaf {
-                continue;
-            }
-            let me = client.entity;
-            let tick = batch.tick;
-            assert!(client.frames.last().is_none_or(|t| *t < tick), "{me}: two frames of {tick}");
-            let (ack, before) = (frame.ack, client.ack);
-            assert!(ack >= before, "{me}: acknowledged {ack} after {before}");
-            assert!(frame.epoch >= client.epoch || client.epoch == Epoch(0));
-            client.frames.push(tick);
-            (client.ack, client.handle) = (frame.ack, frame.handle);
-            client.unacked.retain(|(seq, _)| *seq > frame.ack);
-            if frame.resync {
-                self.resyncs += 1;
-                client.resyncs += 1;
-                client.trajectories.clear();
-                client.shown.clear();
-            }
-            for id in batch.leaves_of(frame) {
-                assert!(client.shown.remove(id).is_some(), "{me}: {id} left but was not there");
-                client.trajectories.remove(id);
-                client.left.push((tick, *id));
-            }
-            client.told.frame(me, batch, frame);
-            let [enters, moves, trajectories, _, acts, ..] = batch.refs_of(frame);
-            for e in enters.iter().map(|i| &batch.entering[*i as usize]) {
-                let twice = client.shown.insert(e.id, (e.pos, tick)).is_some();
-                assert!(!twice, "{me}: {} entered twice", e.id);
-                assert_ne!(e.id, me, "{me} is shown itself");
-                // What logic creates has an id beyond a million and no appearance.
-                let look = format!("look {}", e.id);
-                let look = (e.id.0 < 1_000_000).then_some(look.as_bytes());
-                assert_eq!(e.properties.appearance(), look);
-                client.entered.push((tick, e.id));
-                client.trajectories.extend(e.trajectory.map(|trajectory| (e.id, trajectory)));
-            }
-            for moving in moves.iter().map(|i| &batch.moving[*i as usize]) {
-                let Moving { id, pos, .. } = *moving;
-                let place = client.shown.get_mut(&id);
-                *place.unwrap_or_else(|| panic!("{me}: {id} moved but is not shown")) = (pos, tick);
-                client.trajectories.remove(&id);
-                let goes = Moved::from(moving).trajectory(ServerMs(tick.0 * 100));
-                client.trajectories.extend(goes.map(|trajectory| (id, trajectory)));
-                client.updates += 1;
-            }
-            for update in trajectories.iter().map(|i| batch.trajectories[*i as usize]) {
-                let TrajectoryUpdate { id, trajectory, .. } = update;
-                let place = client.shown.get_mut(&id);
-                let place = place.unwrap_or_else(|| panic!("{me}: {id} turned but is not shown"));
-                let known = client.trajectories.get(&id);
-                let before = |at| known.map_or(place.0, |known| known.position(at));
-                let now = ServerMs(tick.0 * 100);
-                let told = wire::TrajectoryUpdate::from(&update);
-                client.followed += usize::from(update.following.is_some());
-                assert_eq!(
-                    told.trajectory(self.scene.tile_cm(), now, before),
-                    trajectory,
-                    "{me} in tick {tick}: {id} does not go on as the client was told"
-                );
-                *place = (trajectory.position(now), tick);
-                client.trajectories.insert(id, trajectory);
-                client.turns += 1;
-                client.updates += 1;
-            }
-            client.crowds.extend(batch.crowd_of(frame).map(|crowd| (tick, crowd.clone())));
-            client.own = batch.own_of(frame).copied().or(client.own);
-            client.refusals.extend(batch.refused_of(frame));
-            for (id, payload, _) in acts.iter().map(|i| &batch.acting[*i as usize]) {
-                assert!(client.shown.contains_key(id), "{me}: {id} acted but is not shown");
-                client.acts.push((tick, *id, payload.clone()));
-            }
-            client.refused += frame.refused as usize;
-        }
     }
 
     /// The snapshot of each player by its owner.

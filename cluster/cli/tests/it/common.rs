@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::System;
@@ -13,7 +14,9 @@ use purview_client::{Client, Event};
 use purview_lab::testbed::local_cluster::{LocalCluster, Member, Parts};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
+use purview_server::node::Roles;
 use purview_server::process::ClusterProcess;
+use purview_server::storage::Leases;
 use purview_server::storage::leases::embedded::Embedded;
 use tokio::runtime::{Builder, Runtime};
 
@@ -120,6 +123,15 @@ pub fn with_store(test: impl AsyncFnOnce(&Embedded, &Runtime)) {
     });
 }
 
+pub const REGIONS: Roles = Roles { regions: true, gateway: false };
+pub const GATEWAY: Roles = Roles { regions: false, gateway: true };
+
+/// A process of a cluster over a store, on a runtime of its own.
+pub async fn joined(config: &Config, roles: Roles, store: Arc<dyn Leases>) -> ClusterProcess {
+    let joins = ClusterProcess::join(config, roles, Tokens::dev(), store, None, runtime());
+    joins.await.unwrap()
+}
+
 /// Stops processes in this order.
 pub async fn stop(all: impl IntoIterator<Item = ClusterProcess>) {
     for process in all {
@@ -144,4 +156,15 @@ pub async fn event<T>(client: &mut Client, mut pick: impl FnMut(Event) -> Option
 pub async fn closed(client: &mut Client) -> Option<CloseCode> {
     let is_close = |event| if let Event::Closed { code, .. } = event { Some(code) } else { None };
     event(client, is_close).await
+}
+
+/// The client's session goes on: the server answers.
+pub async fn still_there(client: &mut Client) {
+    client.ping(7).await.expect("the session goes on");
+    event(client, |event| match event {
+        Event::Pong(pong) if pong.nonce == 7 => Some(()),
+        Event::Closed { code, detail } => panic!("closed: {code:?} {detail}"),
+        _ => None,
+    })
+    .await;
 }

@@ -18,4 +18,3 @@ mod relogin;
 mod runs;
 mod sabotage;
 mod serve;
-mod vandals;

@@ -8,7 +8,6 @@ mod etcd;
 mod leader;
 mod ownership;
 mod postgres;
-mod proxy;
 mod servers;
 mod silence;
 mod values;

@@ -108,22 +108,6 @@ async fn an_invalid_input_is_refused_and_the_session_goes_on() {
 }
 
 #[actix_rt::test]
-async fn a_join_of_a_full_scene_is_refused() {
-    let world = World::new().await;
-    for plane in 0..4 {
-        for _ in 0..2_000 {
-            world.directory.take_line(SceneId(0), Some(Plane(plane)));
-        }
-    }
-    let mut client = world.ws().await;
-    client.say(world.hello()).await;
-    client.say(join(None)).await;
-    assert_eq!(refused(&mut client).await.code, ErrorCode::NoRoom);
-    client.say(join(Some(3))).await;
-    client.receive_until(|msg| matches!(msg, ServerMsg::Joined(_)).then_some(())).await;
-}
-
-#[actix_rt::test]
 async fn malformed_empty_and_oversize_messages_and_text_close_the_session() {
     let world = World::new().await;
     let mut client = world.tcp().await;

@@ -14,11 +14,11 @@ use purview::scene::messages::{BorderBatch, Input, Notice, Resumed};
 use purview::scene::{EntityId, Epoch, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick};
 use purview::wire::peer::MoveMsg;
 use purview_server::peer::{Identity, Kind, Links, Unsaid, Versions};
-use tokio::net::{TcpListener, TcpStream};
+use purview_server::tls::Tls;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
 
 use crate::common::{PATIENCE, runtime, waits};
+use crate::proxy::Proxy;
 
 /// The messages that a region received: which entity goes where.
 type Received = Arc<Mutex<Vec<u64>>>;
@@ -46,10 +46,10 @@ pub struct Side {
 }
 
 pub async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
-    side_of(Identity::new(cluster, number), runtime).await
+    side_of(Identity::new(cluster, number), runtime, None).await
 }
 
-async fn side_of(identity: Identity, runtime: &Runtime) -> Side {
+pub async fn side_of(identity: Identity, runtime: &Runtime, tls: Option<Tls>) -> Side {
     let number = identity.process;
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
     let process =
@@ -57,7 +57,7 @@ async fn side_of(identity: Identity, runtime: &Runtime) -> Side {
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let (known, handle) = (directory.clone(), runtime.handle().clone());
-    let started = runtime.spawn(Links::start(identity, any, known, handle, None)).await.unwrap();
+    let started = runtime.spawn(Links::start(identity, any, known, handle, tls)).await.unwrap();
     let (links, address) = started.unwrap();
     Side { directory, links, address }
 }
@@ -122,35 +122,14 @@ fn connections(side: &Side) -> u64 {
     sum
 }
 
-/// A proxy to `to` that cuts its connections each time the number changes.
-async fn way(to: SocketAddr) -> (SocketAddr, watch::Sender<u32>) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (cut, cuts) = watch::channel(0);
-    actix::spawn(async move {
-        while let Ok((mut from, _)) = listener.accept().await {
-            let mut cuts = cuts.clone();
-            cuts.mark_unchanged();
-            actix::spawn(async move {
-                let Ok(mut there) = TcpStream::connect(to).await else { return };
-                tokio::select! {
-                    _ = tokio::io::copy_bidirectional(&mut from, &mut there) => {}
-                    _ = cuts.changed() => {}
-                }
-            });
-        }
-    });
-    (address, cut)
-}
-
 #[test]
 fn every_message_arrives_once_and_in_order_through_repeated_cuts() {
     on_system(async |background| {
         let (a, b) = (side("c", 1, background).await, side("c", 2, background).await);
         let received = lives(&b);
-        let (address, cut) = way(b.address).await;
+        let way = Proxy::to(b.address);
         b.links.join(1, &a.address.to_string());
-        a.links.join(2, &address.to_string());
+        a.links.join(2, &way.address.to_string());
         let region = a.links.region(2, RegionId(0)).unwrap();
         const MESSAGES: u64 = 6_000;
         for n in 0..MESSAGES {
@@ -159,7 +138,7 @@ fn every_message_arrives_once_and_in_order_through_repeated_cuts() {
                 // Only a connection with traffic is worth a cut.
                 let before = connections(&a);
                 waits("a connection", || connections(&a) > 0).await;
-                cut.send_modify(|cuts| *cuts += 1);
+                way.break_all();
                 waits("another connection", || connections(&a) > before).await;
             }
             if n % 16 == 0 {
@@ -237,7 +216,7 @@ fn adjacent_releases_talk_to_each_other_and_others_do_not() {
     on_system(async |background| {
         let release = |number, lowest, highest| {
             let versions = Versions { lowest, highest };
-            side_of(Identity { versions, ..Identity::new("c", number) }, background)
+            side_of(Identity { versions, ..Identity::new("c", number) }, background, None)
         };
         let (old, new, next) =
             (release(1, 1, 1).await, release(2, 1, 2).await, release(3, 2, 3).await);

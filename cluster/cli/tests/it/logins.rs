@@ -22,7 +22,9 @@ use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 use tokio::runtime::Runtime;
 
-use crate::common::{HOUR, PATIENCE, closed, event, runtime, stop, tries, waits};
+use crate::common::{
+    GATEWAY, HOUR, PATIENCE, REGIONS, closed, event, runtime, still_there, stop, tries, waits,
+};
 
 /// Four regions, two lines, any ports. `token` goes into the section of tokens.
 fn config(name: &str, token: &str) -> Config {
@@ -45,15 +47,13 @@ struct Cluster {
     nodes: Vec<ClusterProcess>,
 }
 
-const GATEWAY: Roles = Roles { regions: false, gateway: true };
-
 impl Cluster {
     /// A node with regions and two gateways.
     async fn start(tokens: Tokens, token: &'static str) -> Cluster {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let mut cluster = Cluster { store, outer, tokens, token, nodes: Vec::new() };
-        cluster.add("a", Roles { regions: true, gateway: false }).await;
+        cluster.add("a", REGIONS).await;
         cluster.add("g", GATEWAY).await;
         cluster.add("h", GATEWAY).await;
         cluster
@@ -107,16 +107,6 @@ fn with_cluster(token: &'static str, test: impl AsyncFnOnce(&mut Cluster)) {
 async fn players(node: &ClusterProcess, n: u32) {
     let count = || node.directory().lines_here().iter().map(|(_, _, players)| players).sum::<u32>();
     waits("players have left", || count() == n).await;
-}
-
-async fn still_there(client: &mut Client) {
-    client.ping(7).await.expect("the session goes on");
-    event(client, |event| match event {
-        Event::Pong(pong) if pong.nonce == 7 => Some(()),
-        Event::Closed { code, detail } => panic!("closed: {code:?} {detail}"),
-        _ => None,
-    })
-    .await;
 }
 
 #[test]
@@ -304,25 +294,23 @@ fn a_private_plane_requires_a_token_that_names_it() {
     });
 }
 
-#[test]
-fn a_gateway_reads_its_keys_again_when_their_file_changes() {
-    System::new().block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("secret");
-        std::fs::write(&file, [b'1'; 32]).unwrap();
-        let files = Files { secret: Some(file.clone()), set: None };
-        let tokens = Tokens::of_files(files, Rules::default()).unwrap();
-        let cluster = Cluster::start(tokens.clone(), "duplicate = \"allow\"").await;
-        let mut before = cluster.join(1, "ada").await;
-        let other = Tokens::new(&[b'2'; 32]).unwrap().mint("ada", Some(HOUR)).unwrap();
-        let refused = Client::connect(&cluster.url(1), &other).await;
-        assert!(matches!(refused, Err(ClientError::Closed { code: Some(CloseCode::Token), .. })));
-        std::fs::write(&file, [b'2'; 32]).unwrap();
-        tries("the new keys", async || Client::connect(&cluster.url(1), &other).await).await;
-        still_there(&mut before).await;
-        drop(before);
-        cluster.stop().await;
-    });
+#[actix_rt::test]
+async fn a_gateway_reads_its_keys_again_when_their_file_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, [b'1'; 32]).unwrap();
+    let files = Files { secret: Some(file.clone()), set: None };
+    let tokens = Tokens::of_files(files, Rules::default()).unwrap();
+    let cluster = Cluster::start(tokens.clone(), "duplicate = \"allow\"").await;
+    let mut before = cluster.join(1, "ada").await;
+    let other = Tokens::new(&[b'2'; 32]).unwrap().mint("ada", Some(HOUR)).unwrap();
+    let refused = Client::connect(&cluster.url(1), &other).await;
+    assert!(matches!(refused, Err(ClientError::Closed { code: Some(CloseCode::Token), .. })));
+    std::fs::write(&file, [b'2'; 32]).unwrap();
+    tries("the new keys", async || Client::connect(&cluster.url(1), &other).await).await;
+    still_there(&mut before).await;
+    drop(before);
+    cluster.stop().await;
 }
 
 /// Receives verdicts and does nothing.
@@ -340,68 +328,65 @@ impl actix::Handler<Verdict> for Deaf {
 
 /// In any order and with any loss, one of all claims of a subject stands once every two processes have told each
 /// other.
-#[test]
-fn of_competing_claims_in_any_order_the_right_one_stands() {
-    System::new().block_on(async {
-        let deaf = actix::Actor::start(Deaf);
-        for (policy, seed) in [Duplicate::Replace, Duplicate::Refuse]
-            .into_iter()
-            .flat_map(|p| (0..300).map(move |s| (p, s)))
-        {
-            let mut rng = Rng::new(seed);
-            let all: Vec<Subjects> = (0..3).map(|_| Subjects::new(policy)).collect();
-            let tell = |from: usize, to: usize| {
-                let claims: Vec<_> =
-                    all[from].claims_after(0, 100).into_iter().map(|(_, claim)| claim).collect();
-                let stand = all[to].meet(&claims);
-                all[from].meet(&stand);
-            };
-            for session in 1..=6 {
-                let process = (rng.unit() * 3.0) as usize;
-                let (id, entity) = (SessionId(session), EntityId(session));
-                all[process].begin(id, "ada", deaf.clone().recipient()).unwrap();
-                // The clocks differ by arbitrary amounts.
-                let now = Duration::from_millis((rng.unit() * 10.0) as u64);
-                drop(all[process].claim(id, entity, now));
-                for _ in 0..(rng.unit() * 3.0) as u32 {
-                    tell((rng.unit() * 3.0) as usize, (rng.unit() * 3.0) as usize);
-                }
+#[actix_rt::test]
+async fn of_competing_claims_in_any_order_the_right_one_stands() {
+    let deaf = actix::Actor::start(Deaf);
+    for (policy, seed) in [Duplicate::Replace, Duplicate::Refuse]
+        .into_iter()
+        .flat_map(|p| (0..300).map(move |s| (p, s)))
+    {
+        let mut rng = Rng::new(seed);
+        let all: Vec<Subjects> = (0..3).map(|_| Subjects::new(policy)).collect();
+        let tell = |from: usize, to: usize| {
+            let claims: Vec<_> =
+                all[from].claims_after(0, 100).into_iter().map(|(_, claim)| claim).collect();
+            let stand = all[to].meet(&claims);
+            all[from].meet(&stand);
+        };
+        for session in 1..=6 {
+            let process = (rng.unit() * 3.0) as usize;
+            let (id, entity) = (SessionId(session), EntityId(session));
+            all[process].begin(id, "ada", deaf.clone().recipient()).unwrap();
+            // The clocks differ by arbitrary amounts.
+            let now = Duration::from_millis((rng.unit() * 10.0) as u64);
+            drop(all[process].claim(id, entity, now));
+            for _ in 0..(rng.unit() * 3.0) as u32 {
+                tell((rng.unit() * 3.0) as usize, (rng.unit() * 3.0) as usize);
             }
-            let claims = || all.iter().flat_map(|one| one.claims_after(0, 100)).map(|(_, c)| c);
-            let due = match policy {
-                Duplicate::Refuse => claims().min_by_key(|claim| claim.stamp),
-                _ => claims().max_by_key(|claim| claim.stamp),
-            };
-            for from in 0..3 {
-                for to in (0..3).filter(|to| *to != from) {
-                    tell(from, to);
-                }
-            }
-            let left: Vec<_> = claims().collect();
-            assert_eq!(left, due.into_iter().collect::<Vec<_>>(), "{policy:?}, seed {seed}");
         }
-    });
+        let claims = || all.iter().flat_map(|one| one.claims_after(0, 100)).map(|(_, c)| c);
+        let due = match policy {
+            Duplicate::Refuse => claims().min_by_key(|claim| claim.stamp),
+            _ => claims().max_by_key(|claim| claim.stamp),
+        };
+        for from in 0..3 {
+            for to in (0..3).filter(|to| *to != from) {
+                tell(from, to);
+            }
+        }
+        let left: Vec<_> = claims().collect();
+        assert_eq!(left, due.into_iter().collect::<Vec<_>>(), "{policy:?}, seed {seed}");
+    }
 }
 
-#[test]
-fn a_ticket_counts_at_every_gateway_of_its_cluster_and_at_none_of_another_with_the_same_secret() {
-    System::new().block_on(async {
-        let (first, second) =
-            (Cluster::start(Tokens::dev(), "").await, Cluster::start(Tokens::dev(), "").await);
-        let (eve, mut owner) = (first.join(1, "eve").await, second.join(1, "owner").await);
-        let ticket = eve.ticket().expect("a ticket").token.clone();
-        for node in [1, 2] {
-            let mut thief = second.connect(node, "eve").await.unwrap();
-            match thief.resume(&ticket, Seq(0)).await {
-                Err(ClientError::Refused(why)) => assert_eq!(why.code, ErrorCode::BadTicket),
-                other => panic!("a ticket of another cluster was taken: {other:?}"),
-            }
+#[actix_rt::test]
+async fn a_ticket_counts_at_every_gateway_of_its_cluster_and_at_none_of_another_with_the_same_secret()
+ {
+    let (first, second) =
+        (Cluster::start(Tokens::dev(), "").await, Cluster::start(Tokens::dev(), "").await);
+    let (eve, mut owner) = (first.join(1, "eve").await, second.join(1, "owner").await);
+    let ticket = eve.ticket().expect("a ticket").token.clone();
+    for node in [1, 2] {
+        let mut thief = second.connect(node, "eve").await.unwrap();
+        match thief.resume(&ticket, Seq(0)).await {
+            Err(ClientError::Refused(why)) => assert_eq!(why.code, ErrorCode::BadTicket),
+            other => panic!("a ticket of another cluster was taken: {other:?}"),
         }
-        still_there(&mut owner).await;
-        let mut back = first.connect(2, "eve").await.unwrap();
-        back.resume(&ticket, Seq(0)).await.expect("another gateway of its own cluster");
-        drop((eve, back, owner));
-        first.stop().await;
-        second.stop().await;
-    });
+    }
+    still_there(&mut owner).await;
+    let mut back = first.connect(2, "eve").await.unwrap();
+    back.resume(&ticket, Seq(0)).await.expect("another gateway of its own cluster");
+    drop((eve, back, owner));
+    first.stop().await;
+    second.stop().await;
 }

@@ -19,7 +19,6 @@ use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};
 use purview_server::config::Config;
-use purview_server::gateway::Tokens;
 use purview_server::node::layout_change::MapOrder;
 use purview_server::node::orders::OrderError;
 use purview_server::node::{NodeError, Roles, Status};
@@ -29,7 +28,9 @@ use purview_server::storage::leases::names::GATEWAY_NUMBERS;
 use purview_server::storage::{Event, Leases, Membership, NodeInfo, RegionKey, View};
 use tokio::runtime::Runtime;
 
-use crate::common::{HOUR, PATIENCE, dev_token, runtime, stop, tries, waits, with_store};
+use crate::common::{
+    GATEWAY, HOUR, PATIENCE, REGIONS, dev_token, joined, stop, tries, waits, with_store,
+};
 
 /// Nine regions, two lines for three players each, a lease of two seconds, any ports.
 fn config(name: &str) -> Config {
@@ -45,12 +46,8 @@ fn config(name: &str) -> Config {
 }
 
 async fn node(name: &str, store: &Embedded, roles: Roles) -> ClusterProcess {
-    let store = Arc::new(store.another());
-    ClusterProcess::join(&config(name), roles, Tokens::dev(), store, None, runtime()).await.unwrap()
+    joined(&config(name), roles, Arc::new(store.another())).await
 }
-
-const REGIONS: Roles = Roles { regions: true, gateway: false };
-const GATEWAY: Roles = Roles { regions: false, gateway: true };
 
 fn now(node: &ClusterProcess) -> Status {
     node.status().borrow().clone()
@@ -133,10 +130,7 @@ fn stopped_nodes_leave_nothing_behind() {
 fn a_node_without_its_store_stops_before_others_take_over() {
     with_store(async |store, _| {
         let way = Arc::new(store.another());
-        let config = config("a");
-        let joined =
-            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
-        let cut_off = joined.await.unwrap();
+        let cut_off = joined(&config("a"), REGIONS, way.clone()).await;
         let b = node("b", store, REGIONS).await;
         come("all regions", &[&cut_off, &b], is_whole).await;
         assert!(now(&cut_off).here > 0);
@@ -196,9 +190,7 @@ fn a_late_agreement_of_a_node_does_not_call_a_layout_change_off() {
         assert!(now(&a).leads);
         let mut config = config("b");
         config.cluster.lease = Duration::from_secs(20);
-        let joined =
-            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
-        let b = joined.await.unwrap();
+        let b = joined(&config, REGIONS, way.clone()).await;
         come("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
         // Longer than the second that it has, and than the further second after which it is too late.
         way.cut();

@@ -1,6 +1,5 @@
 //! The page `/play`: its files and tokens over HTTP (`http`), and visitors who play it in headless Chromium (`visitors`).
 
-mod film;
 mod herd;
 mod http;
 mod visitors;

@@ -7,15 +7,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
-use purview::actor::directory::{Directory, Process};
-use purview::scene::{Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
+use purview::scene::{Epoch, Pos, RegionId};
 use purview::wire::peer::MoveMsg;
-use purview_client::{Client, Event, View, join_at};
+use purview_client::{Client, Event, Trust, View, join_at};
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
-use purview_server::config::{Config, TlsSettings};
+use purview_server::config::{CertificateSettings, Config, TlsSettings};
 use purview_server::http;
 use purview_server::launch::PostgresServer;
 use purview_server::node::ClusterSurvey;
@@ -27,10 +25,11 @@ use purview_server::tls::{ProcessRole, Tls};
 use tokio::runtime::Runtime;
 
 use crate::common::{PATIENCE, PROGRAM, console, runtime, wait_for};
+use crate::links::{self, Side};
 use crate::walkers::{field, token};
 
 /// The folder of an authority, with a certificate for each role.
-struct Authority(tempfile::TempDir);
+pub struct Authority(tempfile::TempDir);
 
 impl Authority {
     fn new(names: &[&str]) -> Authority {
@@ -40,8 +39,24 @@ impl Authority {
         Authority(place)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    /// Of this machine.
+    pub fn here() -> Authority {
+        Authority::new(&HERE)
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
         self.0.path().join("certs").join(name)
+    }
+
+    /// What its clients trust.
+    pub fn trust(&self) -> Trust {
+        Trust::file(&self.file("ca.pem")).unwrap()
+    }
+
+    /// The certificate of a server, and its key.
+    pub fn server(&self) -> CertificateSettings {
+        let [certificate, key] = ["gateway.pem", "gateway.key"].map(|name| self.file(name));
+        CertificateSettings { certificate, key }
     }
 
     fn settings(&self, role: &str) -> TlsSettings {
@@ -60,16 +75,11 @@ impl Authority {
 const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
 
 fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr) {
-    let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-    let process =
-        Process { number, clock: Duration::from_secs(60), fence: None, checkpoint_writer: None };
-    let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
+    let Side { directory, links, address } =
+        runtime.block_on(links::side_of(Identity::new("purview", number), runtime, tls));
     // Links hold it weakly; it lives as long as the test.
-    std::mem::forget(directory.clone());
-    let identity = Identity::new("purview", number);
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let handle = runtime.handle().clone();
-    runtime.block_on(Links::start(identity, any, directory, handle, tls)).unwrap()
+    std::mem::forget(directory);
+    (links, address)
 }
 
 fn connected(links: &Links) -> usize {
@@ -113,7 +123,7 @@ fn pair(runtime: &Runtime, [a, b]: [(Tls, Member); 2]) -> [Links; 2] {
 
 #[test]
 fn peers_with_certificates_of_one_authority_hear_each_other() {
-    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let (runtime, ours) = (runtime(), Authority::here());
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
     wait_for("all channels", || connected(&a) == 2 && connected(&b) == 2);
     assert_eq!((a.refused(), b.refused()), (0, 0));
@@ -123,7 +133,7 @@ fn peers_with_certificates_of_one_authority_hear_each_other() {
 
 #[test]
 fn peers_read_new_certificates_and_keep_their_connections() {
-    let (runtime, old, new) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
+    let (runtime, old, new) = (runtime(), Authority::here(), Authority::here());
     let (a, at_a) = side(1, &runtime, Some(old.tls("node")));
     let (b, at_b) = side(2, &runtime, Some(old.tls("gateway")));
     acquaint(&runtime, [(&a, at_a, node()), (&b, at_b, gateway())]);
@@ -149,7 +159,7 @@ fn peers_read_new_certificates_and_keep_their_connections() {
 
 #[test]
 fn a_peer_of_another_authority_or_without_a_certificate_is_not_heard() {
-    let (runtime, ours, theirs) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
+    let (runtime, ours, theirs) = (runtime(), Authority::here(), Authority::here());
     // The last certificate lacks the client-auth usage.
     for other in [Some(theirs.tls("node")), None, Some(ours.tls("postgres"))] {
         let (a, at_a) = side(1, &runtime, Some(ours.tls("node")));
@@ -169,7 +179,7 @@ fn a_peer_of_another_authority_or_without_a_certificate_is_not_heard() {
 
 /// The certificates of two nodes: the second one's names another host. Each trusts the other's authority and its own.
 fn of_two_hosts() -> ([Authority; 2], [Tls; 2]) {
-    let (ours, elsewhere) = (Authority::new(&HERE), Authority::new(&["node-9.internal"]));
+    let (ours, elsewhere) = (Authority::here(), Authority::new(&["node-9.internal"]));
     let settings = ours.settings("node");
     let both = |path: &Path| {
         let mut text = std::fs::read(ours.file("ca.pem")).unwrap();
@@ -216,7 +226,7 @@ fn no_connection_is_made_to_a_peer_whose_certificate_names_another_host() {
 
 #[test]
 fn a_process_is_only_what_its_certificate_says() {
-    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let (runtime, ours) = (runtime(), Authority::here());
     let elsewhere = [(ProcessRole::Node, "elsewhere".to_owned())];
     let hosts = HERE.map(str::to_owned);
     let order = Order { cluster: "other", processes: &elsewhere, hosts: &hosts, days: 1 };
@@ -248,7 +258,7 @@ fn a_process_is_only_what_its_certificate_says() {
 
 #[test]
 fn a_gateway_may_not_send_messages_of_regions() {
-    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let (runtime, ours) = (runtime(), Authority::here());
     let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
     wait_for("all channels", || connected(&a) == 2 && connected(&b) == 2);
     let moved = MoveMsg::Moved { region: RegionId(0), epoch: Epoch(7), to: 1 };
@@ -290,7 +300,7 @@ fn plain_traffic_beyond_this_machine_must_be_allowed_explicitly() {
 
 #[test]
 fn a_database_that_requires_certificates_receives_them_and_refuses_others() {
-    let (runtime, ours, theirs) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
+    let (runtime, ours, theirs) = (runtime(), Authority::here(), Authority::here());
     let server = PostgresServer::start_secure(None, &ours.settings("postgres")).unwrap();
     let url = server.url();
     let asked = runtime.block_on(async {
@@ -369,7 +379,7 @@ fn a_whole_cluster_uses_tls_only_and_refuses_strangers() {
     walks(url.clone());
 
     // A process with a certificate of another authority is refused by etcd, PostgreSQL and peers.
-    let theirs = Authority::new(&HERE);
+    let theirs = Authority::here();
     let other = |role: &str, authority: &Path| {
         let TlsSettings { certificate, key, .. } = theirs.settings(role);
         [("certificate", &*certificate), ("key", &*key), ("authority", authority)]

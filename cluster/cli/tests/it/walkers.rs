@@ -3,16 +3,14 @@
 //!
 //! All clients walk in step, so entities in view stay in view: a test counts every enter and leave.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use purview::scene::movement::ServerMs;
 use purview::scene::{EntityId, Plane, Pos, Seq};
-use purview::wire::Frame;
-use purview::wire::client::Joined;
-use purview_client::View;
+use purview::wire::client::{Join, Joined};
+use purview_client::{ClientError, Event, Player, Retry, View, join_at};
 use purview_lab::testbed::local_cluster::LocalCluster;
 use purview_server::config::Config;
 use tokio::runtime::Runtime;
@@ -21,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::common::{ANY_PORTS, HOUR, runtime, try_for};
 
 /// Between two moves of a client.
-pub const STEP: Duration = Duration::from_millis(100);
+const STEP: Duration = Duration::from_millis(100);
 
 /// The enter radius, centimetres. No two walkers stand at a distance between this and the leave radius.
 const ENTER_CM: i64 = 4_000;
@@ -40,7 +38,7 @@ pub fn field(more: &str) -> Config {
 
 /// A position on the way of walker `i`: twelve walkers in a row start at `first_cm`, each walks `length_cm` east and
 /// back.
-pub fn way(i: i32, (first_cm, length_cm): (i32, i32), step: i32) -> Pos {
+fn way(i: i32, (first_cm, length_cm): (i32, i32), step: i32) -> Pos {
     let (from, row) = (first_cm + i % 12 * 2_900, 1_500 + i / 12 * 9_000);
     let there = (step * 80) % (2 * length_cm);
     let along = if there < length_cm { there } else { 2 * length_cm - there };
@@ -83,12 +81,26 @@ impl Walker {
     }
 
     /// Notes an input that the client has sent.
-    pub fn sent(&mut self, pos: Pos, seq: Seq) {
+    fn sent(&mut self, pos: Pos, seq: Seq) {
         (self.pos, self.said) = (pos, seq);
     }
 
-    /// Applies a frame; the error says why the client must not go on.
-    pub fn frame(&mut self, frame: &Frame) -> Result<(), String> {
+    /// Notes that the session goes on at a gateway.
+    fn resumed(&mut self, joined: &Joined, failed_attempts: u64) -> Result<(), String> {
+        (self.resumed, self.failed_attempts) = (self.resumed + 1, failed_attempts);
+        match joined.id == self.id {
+            true => Ok(()),
+            false => Err(format!("resumed as {}, not as {}", joined.id, self.id)),
+        }
+    }
+
+    /// Applies what the server tells; the error says why the client must not go on.
+    fn event(&mut self, event: &Event) -> Result<(), String> {
+        let frame = match event {
+            Event::Frame(frame) => frame,
+            Event::Pong(_) | Event::Unconfirmed(_) => return Ok(()),
+            other => return Err(format!("unexpected event {other:?}")),
+        };
         if !frame.refused.is_empty() {
             return Err(format!("refused: {:?}", frame.refused));
         }
@@ -122,31 +134,75 @@ impl Walker {
     }
 }
 
-/// What a client needs to join and to walk.
-pub struct Ticket {
-    /// The number of the client.
-    pub i: i32,
-    pub token: String,
-    began: Instant,
-    walks: Arc<AtomicBool>,
-    tell: Option<oneshot::Sender<Shared>>,
+/// How a client joins and where it walks.
+pub struct Route {
+    /// The gateways that it knows.
+    pub urls: Vec<String>,
+    /// The plane of its choice.
+    pub plane: Option<Plane>,
+    /// Where the first walker of its row starts and how far each walks, centimetres.
+    pub way: (i32, i32),
+    /// Whether gateways end, so that its session may be resumed.
+    pub may_resume: bool,
 }
 
-pub type Shared = Arc<Mutex<Walker>>;
+/// What the crowd tells a client.
+struct Orders {
+    /// The number of the client.
+    i: i32,
+    token: String,
+    began: Instant,
+    walks: Arc<AtomicBool>,
+}
 
-impl Ticket {
-    /// Shares the state of a client that has joined.
-    pub fn joined(&mut self, joined: &Joined) -> Shared {
-        let walker = Arc::new(Mutex::new(Walker::new(joined)));
-        let tell = self.tell.take().expect("a client joins once");
-        assert!(tell.send(walker.clone()).is_ok());
-        walker
-    }
+type Shared = Arc<Mutex<Walker>>;
 
+impl Orders {
     /// The step that all clients are at, or none while they stand.
-    pub fn step(&self) -> Option<i32> {
+    fn step(&self) -> Option<i32> {
         let step = self.began.elapsed().as_millis() / STEP.as_millis();
         self.walks.load(Ordering::Relaxed).then_some(step as i32)
+    }
+}
+
+impl Route {
+    /// Joins, tells so, and walks until the client cannot go on: then the walker's fault says why.
+    async fn walk(self, orders: Orders, tell: oneshot::Sender<Shared>) {
+        let place = |step| way(orders.i, self.way, step);
+        let join = Join { plane: self.plane, ..join_at("field", place(0)) };
+        let joining = Player::join(&self.urls, &orders.token, join, Retry::default());
+        let (mut player, joined) = joining.await.expect("the gateway accepts it");
+        let walker = Arc::new(Mutex::new(Walker::new(&joined)));
+        assert!(tell.send(walker.clone()).is_ok());
+        let mut clock = tokio::time::interval(STEP);
+        let fault = loop {
+            let done = tokio::select! {
+                _ = clock.tick() => match orders.step().map(place) {
+                    Some(pos) => match player.send_move(pos).await {
+                        Ok(seq) => {
+                            walker.lock().unwrap().sent(pos, seq);
+                            Ok(())
+                        }
+                        // The player sends the rest once it has resumed.
+                        Err(ClientError::Behind(_)) => Ok(()),
+                        Err(error) => Err(error.to_string()),
+                    },
+                    // A client that stands keeps its connection alive.
+                    None => player.ping(0).await.map_err(|error| error.to_string()),
+                },
+                event = player.next() => match event {
+                    Ok(Event::Resumed(joined)) if self.may_resume => {
+                        walker.lock().unwrap().resumed(&joined, player.failed_attempts())
+                    }
+                    Ok(event) => walker.lock().unwrap().event(&event),
+                    Err(error) => Err(error.to_string()),
+                },
+            };
+            if let Err(fault) = done {
+                break fault;
+            }
+        };
+        walker.lock().unwrap().fault = Some(fault);
     }
 }
 
@@ -163,23 +219,14 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Lets `count` clients join, one after the other. `client` runs one of them: it joins, tells its ticket, and walks
-    /// until it cannot go on; its result says why.
-    pub fn start<F>(cluster: &LocalCluster, count: i32, client: impl Fn(Ticket) -> F) -> Crowd
-    where
-        F: Future<Output = (Shared, String)> + Send + 'static,
-    {
+    /// Lets `count` clients join, one after the other, each on its route.
+    pub fn start(cluster: &LocalCluster, count: i32, route: impl Fn(i32) -> Route) -> Crowd {
         let runtime = runtime();
         let (walks, began) = (Arc::new(AtomicBool::new(true)), Instant::now());
         let joined = (0..count).map(|i| {
             let (tell, told) = oneshot::channel();
             let token = token(cluster, &format!("walker {i}"));
-            let ticket = Ticket { i, token, began, walks: walks.clone(), tell: Some(tell) };
-            let client = client(ticket);
-            runtime.spawn(async move {
-                let (walker, fault) = client.await;
-                walker.lock().unwrap().fault = Some(fault);
-            });
+            runtime.spawn(route(i).walk(Orders { i, token, began, walks: walks.clone() }, tell));
             runtime.block_on(told).expect("the client joins")
         });
         let walkers = joined.collect();

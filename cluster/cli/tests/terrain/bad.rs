@@ -6,8 +6,8 @@ use std::path::Path;
 use purview::scene::SceneSpec;
 use purview_server::maps::{MapProblem, MapSpec, load, load_with};
 
+use crate::allocations::asked;
 use crate::make::*;
-use crate::smoke::asked;
 
 /// The error of a map of 4 x 4 tiles.
 fn xml(text: impl Into<Vec<u8>>) -> String {

@@ -1,13 +1,10 @@
 //! Valid files with random damage: the reader never panics and never takes more memory than a file of that length may
 //! cost.
-#![allow(unsafe_code)] // an allocator that counts
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use purview_lab::rng::Rng;
 use purview_server::maps::{MapProblem, MapSpec};
 
+use crate::allocations::asked;
 use crate::make::*;
 
 const MUTATIONS: usize = 6_000;
@@ -16,35 +13,6 @@ const SEED: u64 = 0x5eed_0002;
 /// The greatest memory of a map: that of the claimed tilesets, and so many bytes for each byte of the files.
 const MOST_BYTES: usize = 48 << 20;
 const MOST_PER_BYTE: usize = 256;
-
-/// Counts the bytes that a thread allocates.
-struct Counting;
-
-thread_local! {
-    static ASKED: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator with unchanged arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that ends has no counter any more.
-        let _gone = ASKED.try_with(|n| n.set(n.get() + layout.size()));
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The result of `work`, and the number of bytes that it allocated.
-pub fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = ASKED.get();
-    let out = work();
-    (out, ASKED.get() - before)
-}
 
 /// Texts that change the reader's decisions.
 const PIECES: &[&str] = &[

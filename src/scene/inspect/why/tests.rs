@@ -1,11 +1,10 @@
+//! What the random crowds of `tests/it/why.rs` do not come to.
+
 use super::*;
-use crate::scene::inspect::EntityDetails;
-use crate::scene::messages::Bond;
 use crate::scene::views::{NO_BOND, Ties, ViewRules};
 use crate::scene::{Epoch, RegionId, Tick};
 
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_200 };
-const PARTY: Bond = Bond { class: 1, group: 7 };
 
 fn scene(visibility: Visibility) -> SceneSpec {
     SceneSpec { visibility, ..SceneSpec::default() }
@@ -65,38 +64,8 @@ fn alone(dist_cm: u32) -> PairRank {
 }
 
 #[test]
-fn players_on_each_others_lists_see_each_other_and_have_places() {
-    let mut a = player(1, 0).listing(entry(2, NO_BOND, 500));
-    a.view.insert(0, entry(3, NO_BOND, 200));
-    let b = player(2, 500).listing(entry(1, NO_BOND, 500));
-    let places = [ListRank { place: 2, of: 2 }, ListRank { place: 1, of: 1 }];
-    let told = ask(CIRCLE, a, b);
-    assert_eq!(told, Why::Seen { pair: alone(500), places });
-    assert!(told.is_seen());
-}
-
-#[test]
 fn a_question_about_one_entity_twice_says_so() {
     assert_eq!(ask(CIRCLE, player(1, 0), player(1, 0)), Why::SameEntity);
-}
-
-#[test]
-fn only_players_are_on_view_lists() {
-    let coin = InspectedEntity::Other(EntityDetails {
-        id: EntityId(2),
-        kind: Kind(4),
-        plane: Plane(0),
-        pos: Pos::ground(0, 0),
-        owner: RegionId(0),
-        ghost: false,
-        views: 0,
-        facing: Default::default(),
-        properties: Default::default(),
-    });
-    let a = InspectedEntity::Player(Box::new(player(1, 0)));
-    let spec = scene(CIRCLE);
-    assert_eq!(why(&spec, &a, &coin), Why::NotAPlayer { kinds: [None, Some(Kind(4))] });
-    assert_eq!(why(&spec, &coin, &a), Why::NotAPlayer { kinds: [Some(Kind(4)), None] });
 }
 
 #[test]
@@ -159,37 +128,10 @@ fn players_in_range_on_the_ground_must_be_near_in_height_too() {
 }
 
 #[test]
-fn with_patches_the_scene_must_have_the_ring_whatever_the_players_ask_for() {
-    let patches = |sights: [RangeSet; 2], a: i32, b: i32| {
-        let [mut p, mut q] = [player(1, a), player(2, b)];
-        [p.sight, q.sight] = sights;
-        ask(Visibility::Patches, p, q)
-    };
-    for sights in [[RangeSet::FULL; 2], [RangeSet::FULL, RangeSet::NONE]] {
-        // 3,199 and 3,200 are in adjacent patches, however near.
-        assert_eq!(patches(sights, 3_199, 3_200), Why::Negotiating { pair: alone(1) });
-        let limit = Limit::Patches { apart: 3, patch_cm: [3_200; 2], range: RangeSet::FULL };
-        let beyond = Why::OutOfRange { dist_cm: 9_600, limit };
-        assert_eq!(patches(sights, 0, 9_600), beyond);
-    }
-}
-
-#[test]
 fn with_visibility_all_no_pair_is_out_of_range() {
     let pair = alone(90_000);
     let told = ask(Visibility::All, player(1, 0), player(2, 90_000));
     assert_eq!(told, Why::Negotiating { pair });
-}
-
-#[test]
-fn a_full_list_of_better_links_names_its_worst() {
-    let kept = entry(3, NO_BOND, 400);
-    let stands = [Stand::Full(kept), Stand::Willing];
-    let told = ask(CIRCLE, player(1, 0).listing(kept), player(2, 401));
-    assert_eq!(told, Why::Full { pair: alone(401), stands });
-    let stands = [Stand::Full(kept), Stand::Full(entry(4, 0, 900))];
-    let told = ask(CIRCLE, player(1, 0).listing(kept), player(2, 401).listing(entry(4, 0, 900)));
-    assert_eq!(told, Why::Full { pair: alone(401), stands });
 }
 
 #[test]
@@ -204,20 +146,6 @@ fn at_equal_distance_ids_decide() {
 }
 
 #[test]
-fn a_bond_comes_before_distance() {
-    let [mut a, mut b] = [player(1, 0), player(2, 900)];
-    a.ties = Ties::of(vec![PARTY]);
-    b.ties = Ties::of(vec![PARTY, Bond { class: 0, group: 7 }]);
-    let pair = PairRank { class: 1, dist_cm: 900 };
-    let stranger = entry(3, NO_BOND, 5);
-    let told = ask(CIRCLE, a.clone().listing(stranger), b.clone());
-    assert_eq!(told, Why::Negotiating { pair });
-    let couple = entry(3, 0, 1_100);
-    let stands = [Stand::Full(couple), Stand::Willing];
-    assert_eq!(ask(CIRCLE, a.listing(couple), b), Why::Full { pair, stands });
-}
-
-#[test]
 fn a_link_stays_within_the_margin() {
     let kept = entry(3, NO_BOND, 600);
     let told = |x: i32| ask(CIRCLE, player(1, 0).listing(kept), player(2, x));
@@ -229,14 +157,6 @@ fn a_link_stays_within_the_margin() {
     assert_eq!(told(500), Why::Negotiating { pair: alone(500) });
     let stands = [Stand::Full(kept), Stand::Willing];
     assert_eq!(told(601), Why::Full { pair: alone(601), stands });
-}
-
-#[test]
-fn one_full_list_outweighs_another_within_the_margin() {
-    let [near, far] = [entry(3, NO_BOND, 100), entry(4, NO_BOND, 550)];
-    let told = ask(CIRCLE, player(1, 0).listing(near), player(2, 500).listing(far));
-    let stands = [Stand::Full(near), Stand::WithinMargin(far)];
-    assert_eq!(told, Why::Full { pair: alone(500), stands });
 }
 
 #[test]

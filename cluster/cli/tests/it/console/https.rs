@@ -4,12 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use purview_server::config::{CertificateSettings, ConsoleSettings};
-use purview_server::tls::make::make;
+use purview_server::config::ConsoleSettings;
 
 use super::ANY_PORT;
 use super::world::{FakeWorld, SITTER};
 use crate::end_to_end::process::{Done, run};
+use crate::tls::Authority;
 
 fn entity(url: &str, more: &[&str]) -> Done {
     run(&[&["ctl", "find", &SITTER.to_string(), "--console", url], more].concat())
@@ -17,18 +17,12 @@ fn entity(url: &str, more: &[&str]) -> Done {
 
 #[test]
 fn a_console_with_a_certificate_serves_https_only() {
-    let place = tempfile::tempdir().unwrap();
-    let [ours, others] = ["ours", "others"].map(|name| {
-        let folder = place.path().join(name);
-        make(&folder, &["localhost".into(), "127.0.0.1".into()], 1).unwrap();
-        folder
-    });
-    let (certificate, key) = (ours.join("gateway.pem"), ours.join("gateway.key"));
-    let tls = Some(CertificateSettings { certificate, key });
+    let (ours, others) = (Authority::here(), Authority::here());
+    let tls = Some(ours.server());
     let world = FakeWorld::start();
     let console = world.console_with(ANY_PORT, &ConsoleSettings { tls, ..Default::default() });
     let url = format!("https://localhost:{}", console.addr().port());
-    let authority = |folder: &std::path::Path| folder.join("ca.pem").to_str().unwrap().to_owned();
+    let authority = |of: &Authority| of.file("ca.pem").to_str().unwrap().to_owned();
 
     let told = entity(&url, &["--ca", &authority(&ours)]);
     assert!(told.code == Some(0) && told.stdout.contains(&SITTER.to_string()), "{told:?}");

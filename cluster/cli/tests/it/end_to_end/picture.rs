@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::operations::{get, metric};
 use super::process::Served;
+use crate::common::waits;
 use crate::console::browser::{Screen, with_page};
 
 fn json(console: &str, path: &str) -> Value {
@@ -33,9 +34,7 @@ fn the_console_shows_a_real_world() {
         page.until("window.purview.connected").await;
         // Until the bots have spread from the spawn position.
         let handoffs = || metric(&get(&console, "/metrics").1, "purview_handoffs_total");
-        while handoffs() < 150.0 {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
+        waits("the bots have spread", || handoffs() >= 150.0).await;
         let id = most_watched(&console);
         page.eval(&format!("window.purview.select({id})")).await;
         page.until(&format!("window.purview.player?.id === {id}")).await;

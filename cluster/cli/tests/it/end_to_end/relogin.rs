@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::process::Served;
 use super::serve::{GOLD, gold};
-use crate::common::{block_on, event};
+use crate::common::event;
 
 const SCENE: &str = r#"
     [[scene]]
@@ -62,15 +62,13 @@ async fn set(client: &mut Client, gold: i64) {
     .await;
 }
 
-#[test]
-fn a_player_who_logs_in_again_in_any_way_has_what_it_had_last() {
+#[tokio::test]
+async fn a_player_who_logs_in_again_in_any_way_has_what_it_had_last() {
     let trial = Trial::start();
-    block_on(async {
-        leaves_and_logs_in_at_once(&trial).await;
-        greets_before_its_other_session_leaves(&trial).await;
-        ends_its_first_session_by_a_second_login(&trial).await;
-        logs_in_anew_after_its_connection_broke(&trial).await;
-    });
+    leaves_and_logs_in_at_once(&trial).await;
+    greets_before_its_other_session_leaves(&trial).await;
+    ends_its_first_session_by_a_second_login(&trial).await;
+    logs_in_anew_after_its_connection_broke(&trial).await;
 }
 
 async fn leaves_and_logs_in_at_once(trial: &Trial) {

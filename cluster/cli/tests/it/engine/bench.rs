@@ -15,8 +15,8 @@ use purview_server::storage::{
 use purview_lab::sim::store::LeaseWay;
 use tokio::time::Instant;
 
-use super::proxy::Proxy;
 use crate::etcd_admin;
+use crate::proxy::Proxy;
 
 /// The TTL of the leases in the tests.
 pub const TTL: Duration = Duration::from_secs(2);
@@ -126,7 +126,7 @@ impl Bench {
                 Way { leases: way.clone(), cut: Cut::Embedded(way) }
             }
             Bench::Etcd { server, cluster } => {
-                let proxy = Proxy::start(&server.url());
+                let proxy = Proxy::to(server.url().trim_start_matches("http://").parse().unwrap());
                 let options = EtcdOptions::new(vec![proxy.url()], format!("test-{cluster}"));
                 let etcd = Etcd::connect(options).await.unwrap_or_else(|e| panic!("{e}"));
                 Way { leases: Arc::new(etcd), cut: Cut::Etcd(proxy) }

@@ -4,14 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use purview::scene::Plane;
-use purview::wire::client::Join;
-use purview_client::{Client, Event, join_at};
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
 use purview_server::config::Config;
 
 use crate::common::{PROGRAM, try_for};
 use crate::ctl::{ctl, survey};
-use crate::walkers::{Crowd, FIELD, STEP, Shared, Ticket, way};
+use crate::walkers::{Crowd, FIELD, Route};
 
 const CLIENTS: i32 = 36;
 
@@ -25,44 +23,6 @@ fn config(plane_groups: u16) -> Config {
          [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n{FIELD}plane_groups = {plane_groups}\n"
     );
     Config::parse(&text).unwrap()
-}
-
-async fn client(url: String, plane: Plane, mut ticket: Ticket) -> (Shared, String) {
-    let mut client = Client::connect(&url, &ticket.token).await.expect("the gateway accepts it");
-    let join = Join { plane: Some(plane), ..join_at("field", way(ticket.i, WAY, 0)) };
-    let joined = client.join(join).await.expect("there is room");
-    let walker = ticket.joined(&joined);
-    let (mut sender, mut receiver) = client.split();
-    let mut clock = tokio::time::interval(STEP);
-    let fault = loop {
-        tokio::select! {
-            _ = clock.tick() => {
-                let Some(step) = ticket.step() else {
-                    // A client that stands keeps its connection alive.
-                    match sender.ping(0).await {
-                        Ok(()) => continue,
-                        Err(e) => break e.to_string(),
-                    }
-                };
-                let pos = way(ticket.i, WAY, step);
-                match sender.send_move(pos).await {
-                    Ok(seq) => walker.lock().unwrap().sent(pos, seq),
-                    Err(e) => break e.to_string(),
-                }
-            }
-            event = receiver.next() => match event {
-                Ok(Event::Frame(frame)) => {
-                    if let Err(e) = walker.lock().unwrap().frame(&frame) {
-                        break e;
-                    }
-                }
-                Ok(Event::Pong(_) | Event::Unconfirmed(_)) => {}
-                Ok(other) => break format!("unexpected event {other:?}"),
-                Err(e) => break e.to_string(),
-            },
-        }
-    };
-    (walker, fault)
 }
 
 /// A cluster of `nodes` nodes, whose peers reach them at `address`, without clients.
@@ -121,11 +81,11 @@ impl Trial {
     fn of(address: IpAddr, nodes: u16, (groups, etcds): (u16, usize)) -> Trial {
         let cluster = cluster(address, nodes, (groups, etcds));
         let urls = [cluster.url(0).unwrap(), cluster.url(1).unwrap()];
-        let crowd = Crowd::start(&cluster, CLIENTS, |ticket| {
+        let crowd = Crowd::start(&cluster, CLIENTS, |i| {
             // Neighbours connect to different gateways.
-            let url = urls[ticket.i as usize % 2].clone();
-            let plane = Plane(ticket.i / 2 % i32::from(groups));
-            client(url, plane, ticket)
+            let urls = vec![urls[i as usize % 2].clone()];
+            let plane = Some(Plane(i / 2 % i32::from(groups)));
+            Route { urls, plane, way: WAY, may_resume: false }
         });
         let mut trial = Trial { crowd, cluster, leaves: 0 };
         trial.pause_and_check("before any fault");

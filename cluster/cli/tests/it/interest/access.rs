@@ -1,10 +1,9 @@
 //! Who may connect, and by what: tokens, TLS, Unix sockets; and what else a gRPC service offers.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use purview_client::Trust;
+use purview_server::config::CertificateSettings;
 use purview_server::interest::client::{Address, ClientError};
-use purview_server::tls::make::make;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -15,6 +14,7 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
 use super::support::{Service, ask, both, circle, create, refused, runtime, scene, tick};
+use crate::tls::Authority;
 
 const TOKEN: &str = "a-token-of-more-than-thirty-two-bytes";
 
@@ -32,38 +32,30 @@ fn code(error: ClientError) -> Code {
     }
 }
 
-/// An authority of a test in a folder, and a certificate of it with its key.
-fn certificates(folder: &Path) -> [PathBuf; 3] {
-    make(folder, &["127.0.0.1".to_owned()], 1).unwrap();
-    ["ca.pem", "gateway.pem", "gateway.key"].map(|name| folder.join(name))
-}
-
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-#[test]
-fn calls_without_the_token_are_refused_except_health() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_without_the_token_are_refused_except_health() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("token");
     std::fs::write(&file, format!("{TOKEN}\n")).unwrap();
     let service = Service::start(&["--token-file", text(&file)]);
-    runtime().block_on(async {
-        let with =
-            |token: Option<&str>| Address { token: token.map(str::to_owned), ..service.address() };
-        for token in [None, Some("another-token-of-more-than-32-bytes!!")] {
-            let error = with(token).begin().await.unwrap_err();
-            assert_eq!(code(error), Code::Unauthenticated);
-        }
-        works(&with(Some(TOKEN))).await;
-        assert_eq!(service.metric("purview_interest_denied_calls_total").await, 2.0);
-        let channel = service.address().channel().await.unwrap();
-        assert_eq!(health(channel.clone(), "").await, Ok(ServingStatus::Serving));
-        assert_eq!(
-            reflect(channel, MessageRequest::ListServices(String::new())).await.err(),
-            Some(Code::Unauthenticated)
-        );
-    });
+    let with =
+        |token: Option<&str>| Address { token: token.map(str::to_owned), ..service.address() };
+    for token in [None, Some("another-token-of-more-than-32-bytes!!")] {
+        let error = with(token).begin().await.unwrap_err();
+        assert_eq!(code(error), Code::Unauthenticated);
+    }
+    works(&with(Some(TOKEN))).await;
+    assert_eq!(service.metric("purview_interest_denied_calls_total").await, 2.0);
+    let channel = service.address().channel().await.unwrap();
+    assert_eq!(health(channel.clone(), "").await, Ok(ServingStatus::Serving));
+    assert_eq!(
+        reflect(channel, MessageRequest::ListServices(String::new())).await.err(),
+        Some(Code::Unauthenticated)
+    );
 }
 
 async fn health(channel: tonic::transport::Channel, service: &str) -> Result<ServingStatus, Code> {
@@ -85,46 +77,38 @@ async fn reflect(
     Ok(answer.unwrap().message_response.unwrap())
 }
 
-#[test]
-fn the_service_describes_itself_and_its_health() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_describes_itself_and_its_health() {
     let service = Service::start(&[]);
-    runtime().block_on(async {
-        let channel = service.address().channel().await.unwrap();
-        let name = "purview.interest.v1.Interest";
-        assert_eq!(health(channel.clone(), name).await, Ok(ServingStatus::Serving));
-        assert_eq!(health(channel.clone(), "purview.other").await, Err(Code::NotFound));
-        let list = MessageRequest::ListServices(String::new());
-        let listed = reflect(channel.clone(), list).await.unwrap();
-        let MessageResponse::ListServicesResponse(listed) = listed else { panic!("{listed:?}") };
-        let names: Vec<String> = listed.service.into_iter().map(|service| service.name).collect();
-        assert!(names.iter().any(|listed| listed == name), "{names:?}");
-        assert!(names.iter().any(|listed| listed == "grpc.health.v1.Health"), "{names:?}");
-        let symbol = MessageRequest::FileContainingSymbol(format!("{name}.World"));
-        let found = reflect(channel, symbol).await.unwrap();
-        let MessageResponse::FileDescriptorResponse(found) = found else { panic!("{found:?}") };
-        let file = String::from_utf8_lossy(&found.file_descriptor_proto[0]).into_owned();
-        assert!(
-            file.contains("purview/interest/v1/interest.proto") && file.contains("SceneUpdate")
-        );
-    });
+    let channel = service.address().channel().await.unwrap();
+    let name = "purview.interest.v1.Interest";
+    assert_eq!(health(channel.clone(), name).await, Ok(ServingStatus::Serving));
+    assert_eq!(health(channel.clone(), "purview.other").await, Err(Code::NotFound));
+    let list = MessageRequest::ListServices(String::new());
+    let listed = reflect(channel.clone(), list).await.unwrap();
+    let MessageResponse::ListServicesResponse(listed) = listed else { panic!("{listed:?}") };
+    let names: Vec<String> = listed.service.into_iter().map(|service| service.name).collect();
+    assert!(names.iter().any(|listed| listed == name), "{names:?}");
+    assert!(names.iter().any(|listed| listed == "grpc.health.v1.Health"), "{names:?}");
+    let symbol = MessageRequest::FileContainingSymbol(format!("{name}.World"));
+    let found = reflect(channel, symbol).await.unwrap();
+    let MessageResponse::FileDescriptorResponse(found) = found else { panic!("{found:?}") };
+    let file = String::from_utf8_lossy(&found.file_descriptor_proto[0]).into_owned();
+    assert!(file.contains("purview/interest/v1/interest.proto") && file.contains("SceneUpdate"));
 }
 
-#[test]
-fn connections_are_encrypted_and_the_certificate_is_checked() {
-    let place = tempfile::tempdir().unwrap();
-    let [ca, cert, key] = certificates(&place.path().join("certs"));
-    let service = Service::start(&["--tls-cert", text(&cert), "--tls-key", text(&key)]);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_are_encrypted_and_the_certificate_is_checked() {
+    let ours = Authority::here();
+    let CertificateSettings { certificate, key } = ours.server();
+    let service = Service::start(&["--tls-cert", text(&certificate), "--tls-key", text(&key)]);
     let url = service.url().replace("http:", "https:");
-    runtime().block_on(async {
-        let trust = Trust::file(&ca).unwrap();
-        works(&Address { url: url.clone(), token: None, trust }).await;
-        let plain = service.address().begin().await.unwrap_err();
-        assert!(matches!(plain, ClientError::Connect { .. } | ClientError::Status(_)), "{plain}");
-        let [other, ..] = certificates(&place.path().join("other"));
-        let trust = Trust::file(&other).unwrap();
-        let strange = Address { url, token: None, trust }.begin().await.unwrap_err();
-        assert!(matches!(strange, ClientError::Connect { .. }), "{strange}");
-    });
+    works(&Address { url: url.clone(), token: None, trust: ours.trust() }).await;
+    let plain = service.address().begin().await.unwrap_err();
+    assert!(matches!(plain, ClientError::Connect { .. } | ClientError::Status(_)), "{plain}");
+    let trust = Authority::here().trust();
+    let strange = Address { url, token: None, trust }.begin().await.unwrap_err();
+    assert!(matches!(strange, ClientError::Connect { .. }), "{strange}");
 }
 
 #[test]
@@ -161,7 +145,8 @@ fn a_unix_socket_serves_one_user_and_goes_with_the_process() {
 #[test]
 fn other_machines_are_let_in_only_with_tls_and_a_token() {
     let place = tempfile::tempdir().unwrap();
-    let [_, cert, key] = certificates(&place.path().join("certs"));
+    let ours = Authority::here();
+    let CertificateSettings { certificate: cert, key } = ours.server();
     let tls = ["--tls-cert", text(&cert), "--tls-key", text(&key)];
     let (code, error) = refused(&["--listen", "0.0.0.0:0"]);
     assert_eq!(code, 1);

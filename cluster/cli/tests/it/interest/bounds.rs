@@ -66,23 +66,21 @@ fn ten_thousand_entities_at_one_point_are_refused_and_end_nothing() {
     assert!(most < 700 * MIB, "{} MiB", most / MIB);
 }
 
-#[test]
-fn pairs_of_a_session_and_of_all_sessions_are_bounded() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairs_of_a_session_and_of_all_sessions_are_bounded() {
     let service = Service::start(&["--session-pairs", "10000", "--pairs", "15000"]);
-    runtime().block_on(async {
-        let rules = Rules::new(GROUND, Mode::All, Reach::All);
-        let mut streams = Vec::new();
-        for (ids, is_refused) in [(0..100, false), (0..101, true), (0..80, true), (0..70, false)] {
-            let mut stream = service.address().begin().await.unwrap();
-            let outcome = ask(&mut stream, vec![scene(1, &rules), crowd(ids), tick(1)]).await;
-            let reasons: Vec<_> = outcome.refused.iter().map(|one| one.reason()).collect();
-            let wanted = if is_refused { vec![Reason::TooManyPairs] } else { vec![] };
-            assert_eq!(reasons, wanted);
-            streams.push(stream);
-        }
-        let pairs = service.metric("purview_interest_pairs").await;
-        assert_eq!(pairs, f64::from(100 * 99 + 70 * 69));
-    });
+    let rules = Rules::new(GROUND, Mode::All, Reach::All);
+    let mut streams = Vec::new();
+    for (ids, is_refused) in [(0..100, false), (0..101, true), (0..80, true), (0..70, false)] {
+        let mut stream = service.address().begin().await.unwrap();
+        let outcome = ask(&mut stream, vec![scene(1, &rules), crowd(ids), tick(1)]).await;
+        let reasons: Vec<_> = outcome.refused.iter().map(|one| one.reason()).collect();
+        let wanted = if is_refused { vec![Reason::TooManyPairs] } else { vec![] };
+        assert_eq!(reasons, wanted);
+        streams.push(stream);
+    }
+    let pairs = service.metric("purview_interest_pairs").await;
+    assert_eq!(pairs, f64::from(100 * 99 + 70 * 69));
 }
 
 /// What a client without the types gets for a request.
@@ -142,28 +140,26 @@ async fn flooded(service: &Service) -> Stream {
     stream
 }
 
-#[test]
-fn clients_that_do_not_read_share_a_limit_and_others_are_served() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_do_not_read_share_a_limit_and_others_are_served() {
     let service = Service::start(&["--buffers", "24"]);
-    runtime().block_on(async {
-        let before = service.most_memory();
-        let mut streams = Vec::new();
-        for _ in 0..20 {
-            streams.push(flooded(&service).await);
-        }
-        service.metric_when("purview_interest_blocked_sessions", |n| n == 20.0).await;
-        let buffered = service.metric("purview_interest_buffered_bytes").await;
-        // A window and a part more for each is legal.
-        assert!(buffered <= (24 * MIB + 20 * 800 * 1_024) as f64, "{buffered}");
-        serves_others(&service).await;
-        let taken = service.most_memory() - before;
-        // Each would take 65 MiB without the limit.
-        assert!(taken < 800 * MIB, "{} MiB", taken / MIB);
-        // Nothing is lost.
-        let mut events = 0;
-        while events < 12 * 800 * 799 {
-            events += outcome(&mut streams[7]).await.unwrap().events(1).len();
-        }
-        assert_eq!(events, 12 * 800 * 799);
-    });
+    let before = service.most_memory();
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        streams.push(flooded(&service).await);
+    }
+    service.metric_when("purview_interest_blocked_sessions", |n| n == 20.0).await;
+    let buffered = service.metric("purview_interest_buffered_bytes").await;
+    // A window and a part more for each is legal.
+    assert!(buffered <= (24 * MIB + 20 * 800 * 1_024) as f64, "{buffered}");
+    serves_others(&service).await;
+    let taken = service.most_memory() - before;
+    // Each would take 65 MiB without the limit.
+    assert!(taken < 800 * MIB, "{} MiB", taken / MIB);
+    // Nothing is lost.
+    let mut events = 0;
+    while events < 12 * 800 * 799 {
+        events += outcome(&mut streams[7]).await.unwrap().events(1).len();
+    }
+    assert_eq!(events, 12 * 800 * 799);
 }

@@ -12,8 +12,7 @@ use purview_server::interest::proto::{
 use tonic::Code;
 
 use super::support::{
-    Service, ask, both, circle, create, outcome, raw, runtime, scene, status, tick, walk,
-    with_stream,
+    Service, ask, both, circle, create, outcome, raw, scene, status, tick, walk, with_stream,
 };
 use crate::common::tries;
 
@@ -79,31 +78,29 @@ fn each_invalid_item_has_an_error_and_the_others_succeed() {
     });
 }
 
-#[test]
-fn the_service_has_a_limit_of_entities_and_of_sessions() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_has_a_limit_of_entities_and_of_sessions() {
     let service = Service::start(&["--entities", "3", "--sessions", "2"]);
-    runtime().block_on(async {
-        let rules = Rules::new(super::support::GROUND, Mode::All, Reach::All);
-        let mut first = service.address().begin().await.unwrap();
-        let four = create(1, &[(1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0)]);
-        let outcome = ask(&mut first, vec![scene(1, &rules), four, tick(1)]).await;
-        assert_eq!((outcome.refused.len(), outcome.refused[0].reason()), (1, Reason::Full));
-        assert_eq!(outcome.events(1).len(), 6);
-        let second = service.address().begin().await.unwrap();
-        let third = status(service.address().begin().await.err());
-        assert_eq!(
-            third,
-            (
-                Code::ResourceExhausted,
-                "2 sessions have a stream, as many as may be (--sessions)".into()
-            )
-        );
-        // A session that its client ends makes room at once.
-        let mut rest = second.close().await.unwrap();
-        assert_eq!(rest.message().await.unwrap(), None);
-        service.metric_when("purview_interest_sessions{state=\"connected\"}", |n| n == 1.0).await;
-        tries("room for a session", async || service.address().begin().await).await;
-    });
+    let rules = Rules::new(super::support::GROUND, Mode::All, Reach::All);
+    let mut first = service.address().begin().await.unwrap();
+    let four = create(1, &[(1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0)]);
+    let outcome = ask(&mut first, vec![scene(1, &rules), four, tick(1)]).await;
+    assert_eq!((outcome.refused.len(), outcome.refused[0].reason()), (1, Reason::Full));
+    assert_eq!(outcome.events(1).len(), 6);
+    let second = service.address().begin().await.unwrap();
+    let third = status(service.address().begin().await.err());
+    assert_eq!(
+        third,
+        (
+            Code::ResourceExhausted,
+            "2 sessions have a stream, as many as may be (--sessions)".into()
+        )
+    );
+    // A session that its client ends makes room at once.
+    let mut rest = second.close().await.unwrap();
+    assert_eq!(rest.message().await.unwrap(), None);
+    service.metric_when("purview_interest_sessions{state=\"connected\"}", |n| n == 1.0).await;
+    tries("room for a session", async || service.address().begin().await).await;
 }
 
 fn batch(sequence: u64, changes: Vec<Change>) -> Request {
@@ -228,39 +225,35 @@ fn a_batch_that_leads_to_nothing_is_answered_and_empty_columns_are_zeros() {
     });
 }
 
-#[test]
-fn bytes_that_are_no_message_are_refused() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_that_are_no_message_are_refused() {
     let service = Service::start(&[]);
-    runtime().block_on(async {
-        let bytes = [Bytes::from_static(&[0x0a, 0x00]), Bytes::from_static(&[0x12, 0xff, 0xff])];
-        let requests = futures::stream::iter(bytes).chain(futures::stream::pending());
-        let channel = service.address().channel().await.unwrap();
-        let mut responses = raw(channel, requests).await.unwrap();
-        assert!(responses.message().await.unwrap().is_some(), "it was opened");
-        let status = responses.message().await.unwrap_err();
-        assert_eq!(status.code(), Code::InvalidArgument);
-        assert!(status.message().starts_with("a request: "), "{status}");
-    });
+    let bytes = [Bytes::from_static(&[0x0a, 0x00]), Bytes::from_static(&[0x12, 0xff, 0xff])];
+    let requests = futures::stream::iter(bytes).chain(futures::stream::pending());
+    let channel = service.address().channel().await.unwrap();
+    let mut responses = raw(channel, requests).await.unwrap();
+    assert!(responses.message().await.unwrap().is_some(), "it was opened");
+    let status = responses.message().await.unwrap_err();
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().starts_with("a request: "), "{status}");
 }
 
-#[test]
-fn a_stream_begins_with_open() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_begins_with_open() {
     let service = Service::start(&[]);
-    runtime().block_on(async {
-        let channel = service.address().channel().await.unwrap();
-        let client = purview_server::interest::proto::interest_client::InterestClient::new(channel);
-        let first = |request: Vec<Request>| {
-            let mut client = client.clone();
-            async move {
-                let mut responses =
-                    client.world(futures::stream::iter(request)).await.unwrap().into_inner();
-                let status = responses.message().await.unwrap_err();
-                (status.code(), status.message().to_owned())
-            }
-        };
-        let text = "the first request of a stream must be `open`";
-        assert_eq!(first(vec![batch(1, vec![])]).await, (Code::InvalidArgument, text.into()));
-        let text = "the stream has no requests";
-        assert_eq!(first(vec![]).await, (Code::InvalidArgument, text.into()));
-    });
+    let channel = service.address().channel().await.unwrap();
+    let client = purview_server::interest::proto::interest_client::InterestClient::new(channel);
+    let first = |request: Vec<Request>| {
+        let mut client = client.clone();
+        async move {
+            let mut responses =
+                client.world(futures::stream::iter(request)).await.unwrap().into_inner();
+            let status = responses.message().await.unwrap_err();
+            (status.code(), status.message().to_owned())
+        }
+    };
+    let text = "the first request of a stream must be `open`";
+    assert_eq!(first(vec![batch(1, vec![])]).await, (Code::InvalidArgument, text.into()));
+    let text = "the stream has no requests";
+    assert_eq!(first(vec![]).await, (Code::InvalidArgument, text.into()));
 }

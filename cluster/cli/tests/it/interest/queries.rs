@@ -8,7 +8,7 @@ use purview_server::interest::proto::{
     place,
 };
 
-use super::support::{Service, ask, circle, create, runtime, scene, tick, walk, with_stream};
+use super::support::{Service, ask, circle, create, scene, tick, walk, with_stream};
 
 fn query(id: u64, form: Form) -> Change {
     change(1, change::Change::Query(Query { id, query: Some(form) }))
@@ -68,31 +68,29 @@ fn a_client_asks_who_sees_whom_and_who_is_where() {
     });
 }
 
-#[test]
-fn the_pairs_of_a_scene_are_those_that_events_have_told() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_pairs_of_a_scene_are_those_that_events_have_told() {
     let service = Service::start(&[]);
-    runtime().block_on(async {
-        let cap = Some(Cap { most: 2, margin_cm: 0 });
-        for rules in [circle(), Rules { cap, ..circle() }] {
-            let mut stream = service.address().begin().await.unwrap();
-            let places: Vec<_> =
-                (0..200).map(|id| (id, 37 * id as i32 % 1_000, 53 * id as i32 % 900)).collect();
-            let begin = vec![scene(1, &rules), create(1, &places), tick(1)];
-            let moves = (0..40).map(|id| walk(1, id, 11 * id as i32, 400)).collect();
-            let ask_all = vec![tick(1), query(1, Form::Pairs(AllPairs {}))];
-            let outcome = ask(&mut stream, [begin, moves, ask_all].concat()).await;
-            let mut told = std::collections::BTreeSet::new();
-            for event in outcome.events(1) {
-                let pair = (event.observer, event.subject);
-                assert!(if event.appears { told.insert(pair) } else { told.remove(&pair) });
-            }
-            let columns = |a: &Answer| -> Vec<(u64, u64)> {
-                a.observers.iter().copied().zip(a.ids.iter().copied()).collect()
-            };
-            let answered: Vec<_> = outcome.answers.iter().flat_map(columns).collect();
-            assert!(told.len() > 100 && answered.into_iter().eq(told));
+    let cap = Some(Cap { most: 2, margin_cm: 0 });
+    for rules in [circle(), Rules { cap, ..circle() }] {
+        let mut stream = service.address().begin().await.unwrap();
+        let places: Vec<_> =
+            (0..200).map(|id| (id, 37 * id as i32 % 1_000, 53 * id as i32 % 900)).collect();
+        let begin = vec![scene(1, &rules), create(1, &places), tick(1)];
+        let moves = (0..40).map(|id| walk(1, id, 11 * id as i32, 400)).collect();
+        let ask_all = vec![tick(1), query(1, Form::Pairs(AllPairs {}))];
+        let outcome = ask(&mut stream, [begin, moves, ask_all].concat()).await;
+        let mut told = std::collections::BTreeSet::new();
+        for event in outcome.events(1) {
+            let pair = (event.observer, event.subject);
+            assert!(if event.appears { told.insert(pair) } else { told.remove(&pair) });
         }
-    });
+        let columns = |a: &Answer| -> Vec<(u64, u64)> {
+            a.observers.iter().copied().zip(a.ids.iter().copied()).collect()
+        };
+        let answered: Vec<_> = outcome.answers.iter().flat_map(columns).collect();
+        assert!(told.len() > 100 && answered.into_iter().eq(told));
+    }
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Broken streams: what is resumed, what is not, and what the client is told.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use purview::interest::{Mode, Reach, Rules};
@@ -9,43 +8,13 @@ use purview_server::interest::encode::{self, change};
 use purview_server::interest::proto::{
     AllPairs, Batch, Change, Query, Request, Update, change, query, request,
 };
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 use tonic::Code;
 
 use super::support::{
     GROUND, Service, ask, both, circle, create, outcome, runtime, scene, status, tick, walk,
     with_stream,
 };
-
-/// Passes bytes between clients and a service until it is cut.
-struct Wire {
-    addr: SocketAddr,
-    passing: JoinHandle<()>,
-}
-
-impl Wire {
-    async fn to(service: SocketAddr) -> Wire {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
-        let passing = tokio::spawn(async move {
-            let (mut near, _) = listener.accept().await.unwrap();
-            let mut far = TcpStream::connect(service).await.unwrap();
-            // The end of either side is no fault of the wire.
-            drop(tokio::io::copy_bidirectional(&mut near, &mut far).await);
-        });
-        Wire { addr, passing }
-    }
-
-    fn address(&self) -> Address {
-        Address::new(&format!("http://{}", self.addr))
-    }
-
-    async fn cut(self) {
-        self.passing.abort();
-        assert!(self.passing.await.is_err());
-    }
-}
+use crate::proxy::Proxy;
 
 /// The batches of a history: 40 entities that walk to and fro, and some that come and go.
 fn batches() -> Vec<Vec<Change>> {
@@ -73,11 +42,12 @@ async fn play(service: &Service, cut_after: usize) -> (Vec<Update>, usize) {
     let (batches, mut updates, mut cuts) = (batches(), Vec::<Update>::new(), 0);
     let mut session = None;
     loop {
-        let wire = Wire::to(service.ready.listen.unwrap()).await;
+        let wire = Proxy::to(service.ready.listen.unwrap());
         let received = updates.last().map_or(0, |update| update.sequence);
+        let address = Address::new(&wire.url());
         let mut stream = match &session {
-            None => wire.address().begin().await.unwrap(),
-            Some(session) => wire.address().resume(Clone::clone(session), received).await.unwrap(),
+            None => address.begin().await.unwrap(),
+            Some(session) => address.resume(Clone::clone(session), received).await.unwrap(),
         };
         assert_eq!(stream.opened.resumed, session.is_some(), "{:?}", stream.opened);
         session = Some(stream.opened.session.clone());
@@ -98,7 +68,7 @@ async fn play(service: &Service, cut_after: usize) -> (Vec<Update>, usize) {
                 return (updates, cuts);
             }
         }
-        wire.cut().await;
+        drop(wire);
         sending.abort();
         // The client loses what had come and it has not looked at.
         drop(stream);
@@ -106,20 +76,18 @@ async fn play(service: &Service, cut_after: usize) -> (Vec<Update>, usize) {
     }
 }
 
-#[test]
-fn a_cut_connection_loses_and_repeats_nothing() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_connection_loses_and_repeats_nothing() {
     let service = Service::start(&[]);
-    runtime().block_on(async {
-        let (whole, none) = play(&service, usize::MAX).await;
-        let (cut, cuts) = play(&service, 7).await;
-        assert_eq!(none, 0);
-        assert_eq!(cuts, 8);
-        let events = whole.iter().flat_map(|update| &update.scenes).map(|s| s.observers.len());
-        assert!(events.sum::<usize>() > 1_000);
-        assert_eq!(whole, cut);
-        let resumed = service.metric("purview_interest_resumes_total{outcome=\"resumed\"}").await;
-        assert_eq!(resumed as usize, cuts);
-    });
+    let (whole, none) = play(&service, usize::MAX).await;
+    let (cut, cuts) = play(&service, 7).await;
+    assert_eq!(none, 0);
+    assert_eq!(cuts, 8);
+    let events = whole.iter().flat_map(|update| &update.scenes).map(|s| s.observers.len());
+    assert!(events.sum::<usize>() > 1_000);
+    assert_eq!(whole, cut);
+    let resumed = service.metric("purview_interest_resumes_total{outcome=\"resumed\"}").await;
+    assert_eq!(resumed as usize, cuts);
 }
 
 #[test]
@@ -180,8 +148,8 @@ fn crowd() -> Vec<Change> {
 
 /// Reads the updates of a crowd; the connection is cut whenever so many have come.
 async fn read_crowd(service: &Service, cut_after: usize) -> (Vec<u64>, usize, usize) {
-    let wire = Wire::to(service.ready.listen.unwrap()).await;
-    let mut stream = wire.address().begin().await.unwrap();
+    let wire = Proxy::to(service.ready.listen.unwrap());
+    let mut stream = Address::new(&wire.url()).begin().await.unwrap();
     let session = stream.opened.session.clone();
     stream.send(crowd()).await.unwrap();
     let (mut wire, mut numbers, mut events, mut cuts) = (wire, Vec::new(), 0, 0);
@@ -196,25 +164,23 @@ async fn read_crowd(service: &Service, cut_after: usize) -> (Vec<u64>, usize, us
         }
         // Much is on its way that the client never gets.
         tokio::time::sleep(Duration::from_millis(50)).await;
-        wire.cut().await;
+        drop(wire);
         drop(stream);
         cuts += 1;
-        wire = Wire::to(service.ready.listen.unwrap()).await;
+        wire = Proxy::to(service.ready.listen.unwrap());
         let received = numbers.last().copied().unwrap_or_default();
-        stream = wire.address().resume(session.clone(), received).await.unwrap();
+        stream = Address::new(&wire.url()).resume(session.clone(), received).await.unwrap();
         assert!(stream.opened.resumed, "cut {cuts}: {}", stream.opened.reason);
     }
 }
 
-#[test]
-fn a_stream_that_breaks_within_a_large_outcome_is_resumed_wherever_it_breaks() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_breaks_within_a_large_outcome_is_resumed_wherever_it_breaks() {
     let service = Service::start(&["--keep", "2"]);
-    runtime().block_on(async {
-        let (numbers, events, cuts) = read_crowd(&service, 7).await;
-        assert_eq!(events, 1_300 * 1_299);
-        assert!(cuts >= 15, "{cuts}");
-        assert!(numbers.iter().copied().eq(1..=numbers.len() as u64));
-    });
+    let (numbers, events, cuts) = read_crowd(&service, 7).await;
+    assert_eq!(events, 1_300 * 1_299);
+    assert!(cuts >= 15, "{cuts}");
+    assert!(numbers.iter().copied().eq(1..=numbers.len() as u64));
 }
 
 #[test]
@@ -246,47 +212,42 @@ fn a_client_that_has_lost_its_state_asks_for_the_pairs() {
     });
 }
 
-#[test]
-fn sessions_without_a_scene_do_not_wait_and_the_oldest_waiting_one_gives_way() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_without_a_scene_do_not_wait_and_the_oldest_waiting_one_gives_way() {
     let service = Service::start(&["--sessions", "5"]);
-    runtime().block_on(async {
-        for _ in 0..40 {
-            drop(service.address().begin().await.unwrap());
-        }
-        let mut names = Vec::new();
-        for _ in 0..7 {
-            let mut stream = service.address().begin().await.unwrap();
-            ask(&mut stream, vec![scene(1, &circle())]).await;
-            names.push(stream.opened.session.clone());
-            drop(stream);
-            // It waits before the next one comes.
-            let (count, waiting) =
-                (names.len().min(5), "purview_interest_sessions{state=\"waiting\"}");
-            service.metric_when(waiting, |n| n == count as f64).await;
-        }
-        service.metric_when("purview_interest_evicted_sessions_total", |n| n == 2.0).await;
-        let newest = service.address().resume(names[6].clone(), 1).await.unwrap();
-        assert!(newest.opened.resumed);
-        // The oldest one has gone; the stream that asks for it begins a session.
-        let oldest = service.address().resume(names[0].clone(), 1).await.unwrap();
-        assert!(!oldest.opened.resumed);
-    });
+    for _ in 0..40 {
+        drop(service.address().begin().await.unwrap());
+    }
+    let mut names = Vec::new();
+    for _ in 0..7 {
+        let mut stream = service.address().begin().await.unwrap();
+        ask(&mut stream, vec![scene(1, &circle())]).await;
+        names.push(stream.opened.session.clone());
+        drop(stream);
+        // It waits before the next one comes.
+        let (count, waiting) = (names.len().min(5), "purview_interest_sessions{state=\"waiting\"}");
+        service.metric_when(waiting, |n| n == count as f64).await;
+    }
+    service.metric_when("purview_interest_evicted_sessions_total", |n| n == 2.0).await;
+    let newest = service.address().resume(names[6].clone(), 1).await.unwrap();
+    assert!(newest.opened.resumed);
+    // The oldest one has gone; the stream that asks for it begins a session.
+    let oldest = service.address().resume(names[0].clone(), 1).await.unwrap();
+    assert!(!oldest.opened.resumed);
 }
 
-#[test]
-fn a_stream_that_resumes_takes_the_session_from_another() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_resumes_takes_the_session_from_another() {
     let service = Service::start(&[]);
-    runtime().block_on(async {
-        let mut old = service.address().begin().await.unwrap();
-        ask(&mut old, vec![scene(1, &circle()), create(1, &[(1, 0, 0)]), tick(1)]).await;
-        let session = old.opened.session.clone();
-        let mut new = service.address().resume(session, 1).await.unwrap();
-        assert!(new.opened.resumed);
-        let error = outcome(&mut old).await.unwrap_err();
-        assert_eq!(status(Some(error)).0, Code::Aborted);
-        let outcome = ask(&mut new, vec![create(1, &[(2, 50, 0)]), tick(1)]).await;
-        assert_eq!((outcome.sequence, outcome.events(1)), (2, both(1, 2, true).to_vec()));
-    });
+    let mut old = service.address().begin().await.unwrap();
+    ask(&mut old, vec![scene(1, &circle()), create(1, &[(1, 0, 0)]), tick(1)]).await;
+    let session = old.opened.session.clone();
+    let mut new = service.address().resume(session, 1).await.unwrap();
+    assert!(new.opened.resumed);
+    let error = outcome(&mut old).await.unwrap_err();
+    assert_eq!(status(Some(error)).0, Code::Aborted);
+    let outcome = ask(&mut new, vec![create(1, &[(2, 50, 0)]), tick(1)]).await;
+    assert_eq!((outcome.sequence, outcome.events(1)), (2, both(1, 2, true).to_vec()));
 }
 
 #[test]

@@ -23,8 +23,7 @@ async fn balancing(name: &str, store: &Embedded, roles: Roles, capacity: u32) ->
     );
     let config = Config::parse(&text).unwrap();
     assert_eq!(config.cluster.balance, BalanceMode::On);
-    let store = Arc::new(store.another());
-    ClusterProcess::join(&config, roles, Tokens::dev(), store, None, runtime()).await.unwrap()
+    joined(&config, roles, Arc::new(store.another())).await
 }
 
 /// What a process's console tells of balancing; `None`: no leader tells yet.
@@ -79,14 +78,12 @@ async fn walks(url: String, i: i32, shown: Shown) {
 
 /// Waits until every client was shown more frames than so many, and fails if one was disconnected.
 async fn shown_more(all: &[Shown], than: u64) {
-    let begin = Instant::now();
-    let now = || all.iter().map(|shown| shown.lock().unwrap().clone());
-    while now().any(|(frames, _)| frames <= than) {
-        assert!(now().all(|(_, end)| end.is_none()), "{:?}", now().collect::<Vec<_>>());
-        assert!(begin.elapsed() < PATIENCE, "{:?}", now().collect::<Vec<_>>());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert!(now().all(|(_, end)| end.is_none()), "{:?}", now().collect::<Vec<_>>());
+    tries("every client is shown frames", async || {
+        let now: Vec<_> = all.iter().map(|shown| shown.lock().unwrap().clone()).collect();
+        assert!(now.iter().all(|(_, end)| end.is_none()), "{now:?}");
+        if now.iter().all(|(frames, _)| *frames > than) { Ok(()) } else { Err(now) }
+    })
+    .await;
 }
 
 #[test]

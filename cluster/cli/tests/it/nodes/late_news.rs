@@ -7,11 +7,9 @@ use purview::actor::address::RegionAddress;
 use purview::actor::directory::Lookup;
 use purview::scene::RegionId;
 use purview_lab::sim::store::LeaseWay;
-use purview_server::config::Config;
-use purview_server::gateway::Tokens;
 use purview_server::node::{NodeError, Status};
+use purview_server::storage::Loss;
 use purview_server::storage::leases::embedded::Embedded;
-use purview_server::storage::{Leases, Loss};
 use tokio::runtime::Runtime;
 
 use super::*;
@@ -50,19 +48,14 @@ fn three(lease: Duration, test: impl AsyncFnOnce(&Three, &Runtime)) {
 
 impl Three {
     async fn start(store: &Embedded, lease: Duration) -> Three {
-        let by = async |config: Config, way: Arc<dyn Leases>| {
-            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way, None, runtime())
-                .await
-                .unwrap()
-        };
         let way_of_b = Arc::new(LeaseWay::to(store, 1));
-        let b = by(config("b"), way_of_b.clone()).await;
+        let b = joined(&config("b"), REGIONS, way_of_b.clone()).await;
         come("all regions", &[&b], is_whole).await;
         let (way_of_a, mut of_a) = (Arc::new(store.another()), config("a"));
         of_a.cluster.lease = lease;
-        let a = by(of_a, way_of_a.clone()).await;
+        let a = joined(&of_a, REGIONS, way_of_a.clone()).await;
         let way_of_late = Arc::new(LeaseWay::to(store, 2));
-        let late = by(config("late"), way_of_late.clone()).await;
+        let late = joined(&config("late"), REGIONS, way_of_late.clone()).await;
         let three = Three { store: store.another(), way_of_a, a, way_of_b, b, way_of_late, late };
         let all = [&three.a, &three.b, &three.late];
         come("a third each", &all, |all| is_whole(all) && all.iter().all(|s| s.here == 3)).await;

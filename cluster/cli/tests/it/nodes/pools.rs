@@ -16,8 +16,7 @@ async fn labelled(name: &str, store: &Embedded, labels: &str) -> ClusterProcess 
          [[scene]]\nname = \"wood\"\nwidth = \"2048m\"\ndepth = \"1024m\"\nregion = [1, 1]\n"
     );
     let config = Config::parse(&text).unwrap();
-    let store = Arc::new(store.another());
-    ClusterProcess::join(&config, REGIONS, Tokens::dev(), store, None, runtime()).await.unwrap()
+    joined(&config, REGIONS, Arc::new(store.another())).await
 }
 
 /// How many regions of each scene each node has.

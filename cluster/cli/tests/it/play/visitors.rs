@@ -9,7 +9,6 @@ use purview_server::gateway::Tokens;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::film::{self, Film};
 use super::{server, small_meadow, url};
 use crate::console::browser::{Page, Screen, with_page, with_pages};
 
@@ -187,15 +186,15 @@ async fn crosses_borders(page: &Page) {
     page.until("document.querySelector('#region').innerText.startsWith(`region ${window.purview.me.region} `)").await;
 }
 
-/// A film of a walk over borders; a short one unless it is wanted.
+/// A walk over borders, picture by picture.
 async fn films(page: &Page) {
-    let (mut film, pictures) = (Film::new(), if film::is_wanted() { 8 } else { 1 });
-    for key in ['a', 's', 'd', 'w', 'd'] {
+    for (turn, key) in ['a', 's', 'd', 'w', 'd'].into_iter().enumerate() {
         page.key(key, true).await;
-        film.take(page, pictures).await;
+        for step in 0..8 {
+            page.picture(&format!("-{:02}", 8 * turn + step)).await;
+        }
         page.key(key, false).await;
     }
-    film.write(page).await;
 }
 
 #[test]

@@ -11,49 +11,46 @@ use purview_server::process::Background;
 use serde_json::json;
 
 use super::player::Player;
-use super::support::{CONFIG, MONSTER, PATIENCE, Worker, runtime, with_worker};
+use super::support::{CONFIG, MONSTER, PATIENCE, Worker, with_worker};
 
 /// The claims of an entity that is told.
 fn claims(worker: &Worker, id: u64) -> BTreeMap<String, serde_json::Value> {
     rmp_serde::from_slice(&worker.entities[&id].claims).expect("a map")
 }
 
-#[test]
-fn a_worker_is_told_the_subject_and_the_claims_of_each_player() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_is_told_the_subject_and_the_claims_of_each_player() {
     let text = format!(
         "{CONFIG}\n[logic]\nlisten = \"127.0.0.1:0\"\n[token]\nclaims = [\"guild\", \"level\"]\n"
     );
     let config = Config::parse(&text).expect("a configuration");
     let tokens = Tokens::dev().with_rules(config.token.rules());
     let server = Background::start(config, tokens.clone()).expect("a server");
-    runtime().block_on(async {
-        let mut worker = Worker::begin_with_all(server.reach(), "one").await;
-        let told = BTreeMap::from([
-            ("guild".to_owned(), json!("red")),
-            ("level".to_owned(), json!(7)),
-            ("mail".to_owned(), json!("ada@example.org")),
-        ]);
-        let token = tokens.mint_with("ada", Some(PATIENCE), &Planes::default(), told).unwrap();
-        let player = Player::join_by(server.reach(), &token, 29_000, 5_000).await;
-        let id = player.id.0;
-        worker.until(|w| w.homes.contains_key(&id)).await;
-        assert_eq!(worker.entities[&id].subject, "ada");
-        let want =
-            BTreeMap::from([("guild".to_owned(), json!("red")), ("level".to_owned(), json!(7))]);
-        assert_eq!(claims(&worker, id), want, "those that the configuration names");
-        // For another worker, too.
-        drop(worker);
-        let mut next = Worker::begin_with_all(server.reach(), "two").await;
-        next.until(|w| w.homes.contains_key(&id)).await;
-        assert_eq!((next.entities[&id].subject.as_str(), claims(&next, id)), ("ada", want));
-        // A player without these claims, and a monster.
-        let other = Player::join(server.reach(), 6_000, 5_000).await.id.0;
-        let monster = next.spawn(0, MONSTER, 5_000, 5_000);
-        next.until(|w| w.homes.contains_key(&other) && w.homes.contains_key(&monster)).await;
-        assert_eq!(next.entities[&other].subject, "p6000-5000");
-        assert!(next.entities[&other].claims.is_empty());
-        assert!(next.entities[&monster].subject.is_empty());
-    });
+    let mut worker = Worker::begin_with_all(server.reach(), "one").await;
+    let told = BTreeMap::from([
+        ("guild".to_owned(), json!("red")),
+        ("level".to_owned(), json!(7)),
+        ("mail".to_owned(), json!("ada@example.org")),
+    ]);
+    let token = tokens.mint_with("ada", Some(PATIENCE), &Planes::default(), told).unwrap();
+    let player = Player::join_by(server.reach(), &token, 29_000, 5_000).await;
+    let id = player.id.0;
+    worker.until(|w| w.homes.contains_key(&id)).await;
+    assert_eq!(worker.entities[&id].subject, "ada");
+    let want = BTreeMap::from([("guild".to_owned(), json!("red")), ("level".to_owned(), json!(7))]);
+    assert_eq!(claims(&worker, id), want, "those that the configuration names");
+    // For another worker, too.
+    drop(worker);
+    let mut next = Worker::begin_with_all(server.reach(), "two").await;
+    next.until(|w| w.homes.contains_key(&id)).await;
+    assert_eq!((next.entities[&id].subject.as_str(), claims(&next, id)), ("ada", want));
+    // A player without these claims, and a monster.
+    let other = Player::join(server.reach(), 6_000, 5_000).await.id.0;
+    let monster = next.spawn(0, MONSTER, 5_000, 5_000);
+    next.until(|w| w.homes.contains_key(&other) && w.homes.contains_key(&monster)).await;
+    assert_eq!(next.entities[&other].subject, "p6000-5000");
+    assert!(next.entities[&other].claims.is_empty());
+    assert!(next.entities[&monster].subject.is_empty());
 }
 
 /// A command that names both an entity and a subject.

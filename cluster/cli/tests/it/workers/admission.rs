@@ -99,47 +99,43 @@ fn deciding(decides: Arc<Notify>) -> Background {
     Background::start_with(config, Tokens::dev(), Some(rules)).expect("a server")
 }
 
-#[test]
-fn rules_inside_the_server_are_asked() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_inside_the_server_are_asked() {
     let server = choosy();
     let reach = server.reach();
-    runtime().block_on(async {
-        let (code, why) = join(reach, "bob", None).await.expect_err("bob is refused");
-        assert_eq!(code, ErrorCode::NotAdmitted);
-        assert!(why.ends_with("not today"), "{why}");
-        let mut ann = join(reach, "ann", None).await.expect("ann may come");
-        for (plane, code) in [(9, ErrorCode::PrivatePlane), (7, ErrorCode::NotAdmitted)] {
-            let (told, _) = jump(&mut ann, plane).await.expect_err("it may not");
-            assert_eq!(told, code, "plane {plane}");
-        }
-        assert_eq!(jump(&mut ann, 8).await, Ok(Plane(8)), "it is open for her");
-    });
+    let (code, why) = join(reach, "bob", None).await.expect_err("bob is refused");
+    assert_eq!(code, ErrorCode::NotAdmitted);
+    assert!(why.ends_with("not today"), "{why}");
+    let mut ann = join(reach, "ann", None).await.expect("ann may come");
+    for (plane, code) in [(9, ErrorCode::PrivatePlane), (7, ErrorCode::NotAdmitted)] {
+        let (told, _) = jump(&mut ann, plane).await.expect_err("it may not");
+        assert_eq!(told, code, "plane {plane}");
+    }
+    assert_eq!(jump(&mut ann, 8).await, Ok(Plane(8)), "it is open for her");
 }
 
-#[test]
-fn what_a_client_says_after_a_jump_waits_for_the_decision() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_client_says_after_a_jump_waits_for_the_decision() {
     let decides = Arc::new(Notify::new());
     let server = deciding(Arc::clone(&decides));
     let reach = server.reach();
-    runtime().block_on(async {
-        let mut dan = join(reach, "dan", None).await.expect("dan may come");
-        let received = || reach.gateway.messages_in.load(Relaxed);
-        let before = received();
-        dan.teleport(None, Some(Plane(1)), Pos::ground(5_000, 5_000)).await.unwrap();
-        let last = dan.act(b"here".to_vec()).await.unwrap();
-        try_for("both messages", || (received() >= before + 2).then_some(()).ok_or(received()));
-        decides.notify_one();
-        let mut plane = None;
-        loop {
-            match dan.next().await.expect("the session goes on") {
-                Event::Joined(joined) => plane = Some(joined.plane),
-                Event::Frame(frame) if frame.ack >= last => break,
-                Event::Refused(refused) => panic!("{refused:?}"),
-                _ => {}
-            }
+    let mut dan = join(reach, "dan", None).await.expect("dan may come");
+    let received = || reach.gateway.messages_in.load(Relaxed);
+    let before = received();
+    dan.teleport(None, Some(Plane(1)), Pos::ground(5_000, 5_000)).await.unwrap();
+    let last = dan.act(b"here".to_vec()).await.unwrap();
+    try_for("both messages", || (received() >= before + 2).then_some(()).ok_or(received()));
+    decides.notify_one();
+    let mut plane = None;
+    loop {
+        match dan.next().await.expect("the session goes on") {
+            Event::Joined(joined) => plane = Some(joined.plane),
+            Event::Frame(frame) if frame.ack >= last => break,
+            Event::Refused(refused) => panic!("{refused:?}"),
+            _ => {}
         }
-        assert_eq!(plane, Some(Plane(1)));
-    });
+    }
+    assert_eq!(plane, Some(Plane(1)));
 }
 
 /// Where a subject finds itself that joins without a plane.
@@ -151,28 +147,26 @@ async fn line_of(reach: &ServerReach, subject: &str, planes: &Planes) -> (Client
     (client, joined.expect("it may come").plane)
 }
 
-#[test]
-fn a_player_enters_the_line_that_its_token_or_the_game_names() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_player_enters_the_line_that_its_token_or_the_game_names() {
     let server = choosy();
     let reach = server.reach();
-    runtime().block_on(async {
-        let listed = |line| Planes::Listed(vec![("moon".into(), Plane(1)), ("wood".into(), line)]);
-        let (_eve, plane) = line_of(reach, "eve", &Planes::default()).await;
-        assert_eq!(plane, Plane(0));
-        // The line of its party, and then a plane that is none of the lines, which it enters only if it asks for it.
-        let (_fay, plane) = line_of(reach, "fay", &listed(Plane(3))).await;
-        assert_eq!(plane, Plane(3));
-        let (_gil, plane) = line_of(reach, "gil", &listed(Plane(77))).await;
-        assert_eq!(plane, Plane(0));
-        let (mut cid, plane) = line_of(reach, "cid", &listed(Plane(3))).await;
-        assert_eq!(plane, Plane(2), "the game's word counts more");
-        assert_eq!(jump(&mut cid, 8).await.map_err(|(code, _)| code), Err(ErrorCode::PrivatePlane));
-        assert_eq!(jump(&mut cid, 1).await, Ok(Plane(7)));
-        // Places are counted where the players are.
-        let lines = cid.lines("wood").await.expect("an answer").lines;
-        let lines: Vec<_> = lines.iter().map(|line| (line.plane.0, line.players)).collect();
-        assert_eq!(lines, [(0, 2), (3, 1)]);
-    });
+    let listed = |line| Planes::Listed(vec![("moon".into(), Plane(1)), ("wood".into(), line)]);
+    let (_eve, plane) = line_of(reach, "eve", &Planes::default()).await;
+    assert_eq!(plane, Plane(0));
+    // The line of its party, and then a plane that is none of the lines, which it enters only if it asks for it.
+    let (_fay, plane) = line_of(reach, "fay", &listed(Plane(3))).await;
+    assert_eq!(plane, Plane(3));
+    let (_gil, plane) = line_of(reach, "gil", &listed(Plane(77))).await;
+    assert_eq!(plane, Plane(0));
+    let (mut cid, plane) = line_of(reach, "cid", &listed(Plane(3))).await;
+    assert_eq!(plane, Plane(2), "the game's word counts more");
+    assert_eq!(jump(&mut cid, 8).await.map_err(|(code, _)| code), Err(ErrorCode::PrivatePlane));
+    assert_eq!(jump(&mut cid, 1).await, Ok(Plane(7)));
+    // Places are counted where the players are.
+    let lines = cid.lines("wood").await.expect("an answer").lines;
+    let lines: Vec<_> = lines.iter().map(|line| (line.plane.0, line.players)).collect();
+    assert_eq!(lines, [(0, 2), (3, 1)]);
 }
 
 /// A player's client takes it to a plane; where the server lets it appear.
@@ -266,37 +260,5 @@ fn a_plane_that_a_worker_opens_is_for_those_it_names_until_it_closes_it() {
         let (code, _) = join(reach, "ann", Some(1_000)).await.expect_err("it is closed");
         assert_eq!(code, ErrorCode::PrivatePlane);
         assert!(worker.planes.is_empty());
-    });
-}
-
-#[test]
-fn a_plane_outlives_the_worker_that_opened_it_and_the_next_worker_has_it() {
-    with_worker("", async |server, mut one| {
-        let reach = server.reach();
-        one.give(0, 0, open_plane(1_001, &["ann"]));
-        let number = one.give(0, 0, open_plane(1_000, &["bea", "ann"]));
-        one.until(|w| w.counted.contains(&number)).await;
-        let mut ann = join(reach, "ann", Some(1_000)).await.expect("it is hers");
-        drop(one);
-        let mut two = Worker::begin_with_all(reach, "two").await;
-        // The session that has opened the planes is over.
-        let both = ["ann".to_owned(), "bea".to_owned()];
-        let known = [(1_000, both.to_vec()), (1_001, both[..1].to_vec())];
-        assert_eq!(two.planes, known.into());
-        while !matches!(ann.next().await.expect("she stays"), purview_client::Event::Frame(_)) {}
-        let joins = async {
-            drop(join(reach, "bea", Some(1_000)).await.expect("it is hers, too"));
-            let (code, _) = join(reach, "bob", Some(1_000)).await.expect_err("it is not his");
-            assert_eq!(code, ErrorCode::PrivatePlane);
-        };
-        two.serve_while(joins).await;
-        // Another worker may change the plane, and close it.
-        two.give(0, 0, open_plane(1_000, &["bob"]));
-        let number = two.give(0, 0, close_plane(1_001));
-        two.until(|w| w.counted.contains(&number)).await;
-        drop(join(reach, "bob", Some(1_000)).await.expect("it is his now"));
-        let (code, _) = join(reach, "ann", Some(1_001)).await.expect_err("it is closed");
-        assert_eq!(code, ErrorCode::PrivatePlane);
-        assert!(two.results.is_empty(), "{:?}", two.results);
     });
 }

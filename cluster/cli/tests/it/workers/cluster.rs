@@ -7,21 +7,14 @@ use std::time::Duration;
 use purview::scene::Plane;
 use purview::wire::ErrorCode;
 use purview_server::config::Config;
-use purview_server::gateway::Tokens;
 use purview_server::interest::client::Address;
 use purview_server::node::{Roles, Status};
 use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 
 use super::admission::{close_plane, doorkeeper, join_by, jump, open_plane};
-use super::support::{CONFIG, HP, Happened, MONSTER, PATIENCE, Worker, act, place, runtime, set};
-use crate::common::{stop, tries, with_store};
-
-/// Between two tries of what a gateway has to hear of.
-const PAUSE: Duration = Duration::from_millis(50);
-
-pub const NODE: Roles = Roles { regions: true, gateway: false };
-pub const GATEWAY: Roles = Roles { regions: false, gateway: true };
+use super::support::{CONFIG, HP, Happened, MONSTER, Worker, act, place, set};
+use crate::common::{GATEWAY, REGIONS, joined, stop, tries, with_store};
 
 /// Starts a process, on a runtime that the test keeps, with further lines of `[cluster]` and `[logic]`.
 pub async fn start(
@@ -36,24 +29,18 @@ pub async fn start(
     );
     let mut config = Config::parse(&text).expect("a configuration");
     config.gateway.lame_duck = Duration::ZERO;
-    let store = Arc::new(store.another());
-    let process = ClusterProcess::join(&config, roles, Tokens::dev(), store, None, runtime()).await;
-    process.expect("a process")
+    joined(&config, roles, Arc::new(store.another())).await
 }
 
 /// Waits until every region runs once.
 pub async fn whole(processes: &[&ClusterProcess]) {
-    let all = async {
+    tries("every region runs once", async || {
         let status = |process: &&ClusterProcess| process.status().borrow().clone();
-        loop {
-            let all: Vec<Status> = processes.iter().map(status).collect();
-            if all.iter().all(Status::is_whole) && all.iter().map(|s| s.here).sum::<usize>() == 4 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, all).await.expect("every region runs once");
+        let all: Vec<Status> = processes.iter().map(status).collect();
+        let running: usize = all.iter().map(|status| status.here).sum();
+        if running == 4 && all.iter().all(Status::is_whole) { Ok(()) } else { Err(all) }
+    })
+    .await;
 }
 
 /// Where workers connect.
@@ -77,8 +64,8 @@ fn cluster_with<F: Future<Output = ()>>(
         let takeover = if more.contains("takeover") { "" } else { "takeover = \"400ms\"\n" };
         let logic = format!("{takeover}{more}");
         let more = ("listen = \"127.0.0.1:0\"\n", &logic[..]);
-        let a = start("a", store, NODE, more).await;
-        let b = start("b", store, NODE, more).await;
+        let a = start("a", store, REGIONS, more).await;
+        let b = start("b", store, REGIONS, more).await;
         let gateway = start("g", store, GATEWAY, more).await;
         whole(&[&a, &b, &gateway]).await;
         test(a, b, gateway).await;
@@ -214,14 +201,11 @@ fn a_worker_of_another_process_is_asked_about_joins_and_jumps_and_without_it_the
             planes.give(region, 0, open_plane(plane, &["ann"]));
         }
         planes.until(|w| w.planes.len() == 2).await;
-        let (code, why) = loop {
+        let (code, why) = tries("the gateway hears of the plane", async || {
             let refused = jump(&mut ann, 1_001).await.expect_err("it is odd");
-            // The gateway hears of the plane.
-            if refused.0 != ErrorCode::PrivatePlane {
-                break refused;
-            }
-            tokio::time::sleep(PAUSE).await;
-        };
+            if refused.0 == ErrorCode::PrivatePlane { Err(refused) } else { Ok(refused) }
+        })
+        .await;
         assert_eq!(code, ErrorCode::NotAdmitted);
         assert!(why.ends_with("closed"), "{why}");
         assert_eq!(jump(&mut ann, 1_000).await, Ok(Plane(1_000)), "it is even");
@@ -259,14 +243,18 @@ fn a_plane_outlives_the_process_of_the_worker_that_opened_it_and_another_worker_
             let join = join_by(&url, "ann", Some(plane));
             drop(two.serve_while(join).await.expect("it is open"));
         }
+        // Another worker may change a plane, and close it.
         let region = *two.leases.keys().next().unwrap();
+        two.give(region, 0, open_plane(1_003, &["bob"]));
         let number = two.give(region, 0, close_plane(1_002));
         two.until(|w| w.counted.contains(&number) && w.planes.len() == 3).await;
-        while join_by(&url, "ann", Some(1_002)).await.is_ok() {
-            // The gateway hears of it.
-            tokio::time::sleep(PAUSE).await;
-        }
+        tries("the gateway hears of it", async || {
+            let joined = join_by(&url, "ann", Some(1_002)).await;
+            joined.map_or(Ok(()), |_| Err("it is still open"))
+        })
+        .await;
         drop(join_by(&url, "ann", Some(1_001)).await.expect("it is still open"));
+        drop(join_by(&url, "bob", Some(1_003)).await.expect("it is his now"));
         assert!(two.results.is_empty(), "{:?}", two.results);
         stop([a, gateway]).await;
     });

@@ -31,23 +31,6 @@ fn a_worker_creates_commands_and_removes_an_entity_and_players_see_it() {
     });
 }
 
-#[test]
-fn an_action_reaches_the_worker_and_its_answer_reaches_the_client() {
-    with_worker("", async |server, mut worker| {
-        let monster = worker.monster(0, 5_000, 5_000).await;
-        let mut player = Player::join(server.reach(), 5_100, 5_000).await;
-        player.act(b"hit").await;
-        let acted = Happened::Acted(player.id.0, b"hit".to_vec());
-        worker.until(|w| w.happened.contains(&acted)).await;
-        let number = worker.give(0, monster, set(HP, 20));
-        worker.until(|w| w.counted.contains(&number)).await;
-        player.until(|p| p.property(monster, HP) == Some(20)).await;
-        worker.ticks(8).await;
-        let told = worker.happened.iter().filter(|happened| **happened == acted).count();
-        assert_eq!(told, 1, "an action is told once");
-    });
-}
-
 /// Commands for an entity of another region, held and not, reach it once and in order.
 #[test]
 fn commands_for_an_entity_of_another_region_are_done_once_and_in_order() {
@@ -106,25 +89,6 @@ fn a_command_that_is_not_legal_is_refused_and_the_next_one_is_applied() {
         worker.until(|w| w.property(monster, HP) == Some(7)).await;
         worker.ticks(60).await;
         assert_eq!(worker.results.len(), 7, "what the worker has got is not told again");
-    });
-}
-
-#[test]
-fn an_entity_that_changes_regions_leaves_one_enters_the_other_and_obeys_in_both() {
-    with_worker("", async |_, mut worker| {
-        let monster = worker.monster(0, 25_000, 5_000).await;
-        for turn in 0..6_u8 {
-            let (from, to) = if turn % 2 == 0 { (0, 1) } else { (1, 0) };
-            worker.happened.clear();
-            worker.give(from, monster, place(if to == 1 { 27_000 } else { 25_000 }, 5_000));
-            worker.until(|w| w.homes.get(&monster) == Some(&to)).await;
-            // By the lease of the region that it has left.
-            worker.give(from, monster, set(HP, turn + 1));
-            worker.until(|w| w.property(monster, HP) == Some(turn + 1)).await;
-            let told: Vec<_> = worker.happened.drain(..).collect();
-            assert_eq!(told, [Happened::Left(monster, from), Happened::Entered(monster, to)]);
-        }
-        assert!(worker.results.is_empty(), "{:?}", worker.results);
     });
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::player::Player;
 use super::support::{CONFIG, HP, Happened, MONSTER, Worker, address, open, place, runtime, set};
+use crate::common::waits;
 use crate::console::browser::{Page, Screen, with_page};
 use crate::end_to_end::operations::{get, metric};
 use crate::end_to_end::process::run;
@@ -65,38 +66,35 @@ async fn both_have_regions(one: &mut Worker, server: &Background) -> Worker {
     }
 }
 
-#[test]
-fn a_worker_that_reads_nothing_delays_no_region_and_little_waits_for_it() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_reads_nothing_delays_no_region_and_little_waits_for_it() {
     let (server, console) = server("takeover = \"60s\"\n");
-    runtime().block_on(async {
-        let mut slow = Worker::begin_with_all(server.reach(), "slow").await;
-        let mut fast = both_have_regions(&mut slow, &server).await;
-        let region = *slow.leases.keys().next().unwrap();
-        let own = *fast.leases.keys().next().unwrap();
-        let at = |region: u32| 5_000 + 30_000 * region as i32;
-        let monster = fast.spawn(own, MONSTER, at(region % 2), at(region / 2));
-        fast.until(|w| w.dead.is_empty() && w.counted.len() == 1).await;
-        // It acts in the region of the worker that reads nothing from now on.
-        let payload = Bytes::from_static(&[7; 1_000]);
-        for _ in 0..40 {
-            let mut last = 0;
-            for _ in 0..1_000 {
-                let act = proto::Act { payload: payload.clone(), aim: 0 };
-                last = fast.give(own, monster, command::Command::Act(act));
-            }
-            fast.until(|w| w.counted.contains(&last)).await;
-            let waits = told_of(console, "slow")["waiting_bytes"].as_u64().unwrap();
-            assert!(waits < 4 << 20, "{waits} bytes wait");
+    let mut slow = Worker::begin_with_all(server.reach(), "slow").await;
+    let mut fast = both_have_regions(&mut slow, &server).await;
+    let region = *slow.leases.keys().next().unwrap();
+    let own = *fast.leases.keys().next().unwrap();
+    let at = |region: u32| 5_000 + 30_000 * region as i32;
+    let monster = fast.spawn(own, MONSTER, at(region % 2), at(region / 2));
+    fast.until(|w| w.dead.is_empty() && w.counted.len() == 1).await;
+    // It acts in the region of the worker that reads nothing from now on.
+    let payload = Bytes::from_static(&[7; 1_000]);
+    for _ in 0..40 {
+        let mut last = 0;
+        for _ in 0..1_000 {
+            let act = proto::Act { payload: payload.clone(), aim: 0 };
+            last = fast.give(own, monster, command::Command::Act(act));
         }
-        // It reads again, and is told what there is now, and of the actions that were not too many.
-        let number = slow.give(region, monster, set(HP, 7));
-        let reads =
-            slow.until(|w| w.counted.contains(&number) && w.property(monster, HP) == Some(7));
-        fast.serve_while(reads).await;
-        let reads = slow.until(|w| w.acts.len() >= 10_000);
-        fast.serve_while(reads).await;
-        assert!(counter(console, "purview_logic_missed_actions_total") > 10_000.0);
-    });
+        fast.until(|w| w.counted.contains(&last)).await;
+        let waits = told_of(console, "slow")["waiting_bytes"].as_u64().unwrap();
+        assert!(waits < 4 << 20, "{waits} bytes wait");
+    }
+    // It reads again, and is told what there is now, and of the actions that were not too many.
+    let number = slow.give(region, monster, set(HP, 7));
+    let reads = slow.until(|w| w.counted.contains(&number) && w.property(monster, HP) == Some(7));
+    fast.serve_while(reads).await;
+    let reads = slow.until(|w| w.acts.len() >= 10_000);
+    fast.serve_while(reads).await;
+    assert!(counter(console, "purview_logic_missed_actions_total") > 10_000.0);
 }
 
 /// A worker that says something that is malformed, and is told so.
@@ -117,9 +115,7 @@ async fn is_outdated(server: &Background, console: SocketAddr) -> Stream {
     let lease = Some(proto::Lease { region: 0, epoch: 1 << 40, number: 1 });
     let answer = proto::Answer { lease, seq: 1, commands: Vec::new() };
     stream.send_raw(request::Message::Answer(answer)).await.unwrap();
-    while told_of(console, "outdated")["late_answers"] == 0 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    waits("the answer is late", || told_of(console, "outdated")["late_answers"] != 0).await;
     stream
 }
 

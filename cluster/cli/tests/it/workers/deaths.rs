@@ -11,7 +11,7 @@ use purview_server::config::Config;
 use purview_server::interest::client::Address;
 use purview_server::logic::proto::{self, command};
 
-use super::support::{CONFIG, MONSTER, PATIENCE, Worker, runtime};
+use super::support::{CONFIG, MONSTER, PATIENCE, Worker};
 use crate::ctl::survey;
 
 const REGIONS: u32 = 4;
@@ -134,27 +134,26 @@ impl Trial {
     }
 }
 
-#[test]
-fn what_is_not_durable_may_be_undone_when_a_node_is_killed_or_silent_and_nothing_when_it_leaves() {
-    runtime().block_on(async {
-        let mut trial = Trial::start().await;
-        let region = trial.elsewhere();
-        let by_death = trial.endure(region, Member::kill).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_durable_may_be_undone_when_a_node_is_killed_or_silent_and_nothing_when_it_leaves()
+ {
+    let mut trial = Trial::start().await;
+    let region = trial.elsewhere();
+    let by_death = trial.endure(region, Member::kill).await;
 
-        trial.cluster.add_node("node-4".into()).unwrap();
-        let region = trial.elsewhere();
-        let silent = trial.owner(region);
-        let by_silence = trial.endure(region, Member::pause).await;
-        assert!(by_death + by_silence > 0, "the faults have undone commands");
-        trial.node(&silent).resume();
-        // What the node still says of its regions, until it notices, changes nothing.
-        let end = trial.worker.ticks + 10 * u64::from(REGIONS);
-        trial.count_until(|w| w.ticks >= end).await;
+    trial.cluster.add_node("node-4".into()).unwrap();
+    let region = trial.elsewhere();
+    let silent = trial.owner(region);
+    let by_silence = trial.endure(region, Member::pause).await;
+    assert!(by_death + by_silence > 0, "the faults have undone commands");
+    trial.node(&silent).resume();
+    // What the node still says of its regions, until it notices, changes nothing.
+    let end = trial.worker.ticks + 10 * u64::from(REGIONS);
+    trial.count_until(|w| w.ticks >= end).await;
 
-        trial.cluster.add_node("node-5".into()).unwrap();
-        let region = trial.elsewhere();
-        let by_leaving = trial.endure(region, Member::terminate).await;
-        assert_eq!(by_leaving, 0, "a region that moves takes all along");
-        assert!(trial.worker.results.is_empty(), "{:?}", trial.worker.results);
-    });
+    trial.cluster.add_node("node-5".into()).unwrap();
+    let region = trial.elsewhere();
+    let by_leaving = trial.endure(region, Member::terminate).await;
+    assert_eq!(by_leaving, 0, "a region that moves takes all along");
+    assert!(trial.worker.results.is_empty(), "{:?}", trial.worker.results);
 }

@@ -24,9 +24,9 @@ fn the_game_in_python_connects_by_tls_with_its_token() {
     let folder = tempfile::tempdir().unwrap();
     let secured = Secured::in_folder(folder.path());
     let server = server(&secured.config);
-    let (reach, ca) = (server.reach(), secured.ca.to_str().unwrap());
+    let (reach, ca) = (server.reach(), secured.authority.file("ca.pem"));
     let address = reach.logic.expect("workers can connect").to_string();
-    let worker = PythonWorker::start("hunt.py", &address, &[secured.token, ca]);
+    let worker = PythonWorker::start("hunt.py", &address, &[secured.token, ca.to_str().unwrap()]);
     runtime().block_on(tries("the worker sends monsters", async || {
         let mut monsters = 0;
         for region in reach.hosted.now().iter() {

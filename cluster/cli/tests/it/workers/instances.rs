@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use purview_client::Trust;
 use purview_server::config::Config;
-use purview_server::gateway::Tokens;
 use purview_server::http::Caller;
 use purview_server::logic::proto::{self, command};
 use purview_server::node::Roles;
@@ -17,9 +16,9 @@ use purview_server::storage::{Event, Leases};
 use serde_json::Value;
 
 use super::admission::{close_plane, join_by, open_plane};
-use super::cluster::{GATEWAY, NODE, at, whole};
-use super::support::{CONFIG, MONSTER, PATIENCE, Worker, at as place, runtime};
-use crate::common::{stop, tries, with_store};
+use super::cluster::{at, whole};
+use super::support::{CONFIG, MONSTER, PATIENCE, Worker, at as place};
+use crate::common::{GATEWAY, REGIONS, joined, stop, tries, with_store};
 
 /// Instances that are open at once, and how often they are.
 const OPEN: i32 = 100;
@@ -33,9 +32,7 @@ async fn start(name: &str, store: &Embedded, roles: Roles) -> ClusterProcess {
     let mut config = Config::parse(&text).expect("a configuration");
     config.gateway.lame_duck = Duration::ZERO;
     config.console.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let store = Arc::new(store.another());
-    let process = ClusterProcess::join(&config, roles, Tokens::dev(), store, None, runtime()).await;
-    process.expect("a process")
+    joined(&config, roles, Arc::new(store.another())).await
 }
 
 /// What instances may leave behind: keys of the store, series of metrics, planes and entities.
@@ -97,7 +94,7 @@ async fn wave(worker: &mut Worker, url: &str, first: i32, count: i32) {
 fn a_thousand_instances_over_three_nodes_leave_nothing_behind() {
     with_store(async |store, _| {
         let mut processes = Vec::new();
-        for (name, roles) in [("a", NODE), ("b", NODE), ("c", NODE), ("g", GATEWAY)] {
+        for (name, roles) in [("a", REGIONS), ("b", REGIONS), ("c", REGIONS), ("g", GATEWAY)] {
             processes.push(start(name, store, roles).await);
         }
         whole(&processes.iter().collect::<Vec<_>>()).await;

@@ -1,18 +1,17 @@
 //! Workers that are wrong, old or foreign are refused, and affect nobody.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use purview_client::Trust;
-use purview_server::config::Config;
+use purview_server::config::{CertificateSettings, Config};
 use purview_server::gateway::Tokens;
 use purview_server::interest::client::{Address, ClientError};
 use purview_server::logic::client::Stream;
 use purview_server::logic::proto::{self, request};
 use purview_server::process::Background;
-use purview_server::tls::make::make;
 use tonic::Code;
 
 use super::support::{self, CONFIG, HP, Worker, address, open, runtime, server, set, with_worker};
+use crate::tls::Authority;
 
 fn code(error: ClientError) -> Code {
     match error {
@@ -85,80 +84,71 @@ fn a_malformed_request_ends_its_stream_and_no_other() {
     });
 }
 
-#[test]
-fn what_a_worker_says_first_is_checked() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_worker_says_first_is_checked() {
     let server = server("[logic]\nlisten = \"127.0.0.1:0\"\nworkers = 1\n");
-    runtime().block_on(async {
-        let at = address(server.reach());
-        let begin = async |open| Stream::begin(&at, open).await;
-        let nowhere = proto::Open { scene: "no such".into(), ..open("lost") };
-        assert_eq!(code(begin(nowhere).await.unwrap_err()), Code::NotFound);
-        let long = open(&"x".repeat(65));
-        assert_eq!(code(begin(long).await.unwrap_err()), Code::InvalidArgument);
-        let first = begin(open("first")).await.unwrap();
-        assert_eq!(code(begin(open("second")).await.unwrap_err()), Code::ResourceExhausted);
-        drop(first);
-    });
+    let at = address(server.reach());
+    let begin = async |open| Stream::begin(&at, open).await;
+    let nowhere = proto::Open { scene: "no such".into(), ..open("lost") };
+    assert_eq!(code(begin(nowhere).await.unwrap_err()), Code::NotFound);
+    let long = open(&"x".repeat(65));
+    assert_eq!(code(begin(long).await.unwrap_err()), Code::InvalidArgument);
+    let first = begin(open("first")).await.unwrap();
+    assert_eq!(code(begin(open("second")).await.unwrap_err()), Code::ResourceExhausted);
+    drop(first);
 }
 
 /// A service with a certificate and a token.
 pub struct Secured {
     /// The section `[logic]`.
     pub config: String,
-    /// The file of the authority.
-    pub ca: PathBuf,
-    /// The token.
+    pub authority: Authority,
     pub token: &'static str,
 }
 
 impl Secured {
-    /// With files in a folder.
+    /// With the token in a folder.
     pub fn in_folder(folder: &Path) -> Secured {
-        let certs = folder.join("certs");
-        make(&certs, &["127.0.0.1".to_owned()], 1).unwrap();
-        let (file, token) = (folder.join("token"), "0123456789abcdef0123456789abcdef");
+        let (authority, token) = (Authority::here(), "0123456789abcdef0123456789abcdef");
+        let file = folder.join("token");
         std::fs::write(&file, token).unwrap();
-        let (cert, key) = (certs.join("gateway.pem"), certs.join("gateway.key"));
+        let CertificateSettings { certificate, key } = authority.server();
         let config = format!(
             "[logic]\nlisten = \"127.0.0.1:0\"\ntoken_file = {file:?}\n\
-             [logic.tls]\ncertificate = {cert:?}\nkey = {key:?}\n"
+             [logic.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n"
         );
-        Secured { config, ca: certs.join("ca.pem"), token }
+        Secured { config, authority, token }
     }
 }
 
-#[test]
-fn connections_of_workers_are_encrypted_and_the_certificate_and_the_token_are_checked() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_workers_are_encrypted_and_the_certificate_and_the_token_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let secured = Secured::in_folder(folder.path());
     let server = server(&secured.config);
     let plain = address(server.reach());
     let token = Some(secured.token.to_owned());
     let url = plain.url.replace("http:", "https:");
-    let by = |url: &str, token: &Option<String>, ca: &Path| Address {
+    let by = |url: &str, token: &Option<String>, ca: &Authority| Address {
         url: url.to_owned(),
         token: token.clone(),
-        trust: Trust::file(ca).unwrap(),
+        trust: ca.trust(),
     };
-    runtime().block_on(async {
-        let known = by(&url, &token, &secured.ca);
-        let mut worker = Worker::begin_at(&known, "known").await;
-        worker.until(|w| w.leases.len() == 4).await;
-        for wrong in [None, Some("0123456789abcdef0123456789abcdeX".to_owned())] {
-            let error = Stream::begin(&by(&url, &wrong, &secured.ca), open("stranger")).await;
-            assert_eq!(code(error.unwrap_err()), Code::Unauthenticated);
-        }
-        let error = Stream::begin(&by(&plain.url, &token, &secured.ca), open("plain")).await;
-        let error = error.unwrap_err();
-        assert!(matches!(error, ClientError::Connect { .. } | ClientError::Status(_)), "{error}");
-        let other = folder.path().join("other");
-        make(&other, &["127.0.0.1".to_owned()], 1).unwrap();
-        let strange = by(&url, &token, &other.join("ca.pem"));
-        let error = Stream::begin(&strange, open("strange")).await.unwrap_err();
-        assert!(matches!(error, ClientError::Connect { .. }), "{error}");
-        // The one that is let in was not disturbed.
-        worker.ticks(4).await;
-    });
+    let known = by(&url, &token, &secured.authority);
+    let mut worker = Worker::begin_at(&known, "known").await;
+    worker.until(|w| w.leases.len() == 4).await;
+    for wrong in [None, Some("0123456789abcdef0123456789abcdeX".to_owned())] {
+        let error = Stream::begin(&by(&url, &wrong, &secured.authority), open("stranger")).await;
+        assert_eq!(code(error.unwrap_err()), Code::Unauthenticated);
+    }
+    let error = Stream::begin(&by(&plain.url, &token, &secured.authority), open("plain")).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, ClientError::Connect { .. } | ClientError::Status(_)), "{error}");
+    let strange = by(&url, &token, &Authority::here());
+    let error = Stream::begin(&strange, open("strange")).await.unwrap_err();
+    assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+    // The one that is let in was not disturbed.
+    worker.ticks(4).await;
 }
 
 #[test]
