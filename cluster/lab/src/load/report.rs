@@ -65,7 +65,7 @@ pub struct Report {
     pub tick_ms: Option<TickMs>,
     /// How the server kept up; `None` if unknown.
     pub server: Option<ServerFigures>,
-    /// How the example game was judged; `None` if this process does not run it.
+    /// How the example game was judged; `None` if it was not.
     pub game: Option<GameFigures>,
     pub bytes_per_client_s: f64,
     /// CPU seconds of this process for the run; `None` where the system does not report them.
