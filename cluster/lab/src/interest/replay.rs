@@ -46,6 +46,10 @@ impl Shown for Report {
     fn is_valid(&self) -> bool {
         self.refused == 0 && self.scenes.iter().all(|scene| scene.violations == 0)
     }
+
+    fn text(&self) -> anyhow::Result<String> {
+        Ok(self.to_string())
+    }
 }
 
 impl fmt::Display for Report {

@@ -183,6 +183,10 @@ impl Shown for Report {
     fn is_valid(&self) -> bool {
         self.is_clean()
     }
+
+    fn text(&self) -> anyhow::Result<String> {
+        Ok(self.to_string())
+    }
 }
 
 impl fmt::Display for Report {

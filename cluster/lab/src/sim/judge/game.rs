@@ -271,7 +271,11 @@ impl Game {
 }
 
 /// The rules of each region of a simulated process, seen by the judge, whose own commands are drawn from the seed.
-pub fn watched_game(rules: Arc<dyn LogicFactory>, eye: Arc<Eye>, seed: u64) -> Arc<dyn LogicFactory> {
+pub fn watched_game(
+    rules: Arc<dyn LogicFactory>,
+    eye: Arc<Eye>,
+    seed: u64,
+) -> Arc<dyn LogicFactory> {
     each_region(move |scene, region| {
         let (rules, eye) = (rules.make(scene, region)?, eye.clone());
         let probes = Rng::new(seed ^ u64::from(region.0) << 32);
