@@ -1,6 +1,10 @@
 //! How the tools print what they have found.
 
-use serde::Serialize;
+use std::fmt;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A result that is printed as text, or as one line with a JSON object.
 pub trait Shown: Serialize {
@@ -14,8 +18,8 @@ pub trait Shown: Serialize {
     }
 
     /// For people to read.
-    fn text(&self) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+    fn text(&self) -> serde_json::Result<String> {
+        lines(self)
     }
 
     /// Prints the result. The exit code of the command says whether it is valid.
@@ -28,48 +32,112 @@ pub trait Shown: Serialize {
     }
 }
 
-/// A Markdown table of rows without lists and objects. Its head has the names of their fields.
-pub fn table<Row: Serialize>(rows: &[Row]) -> anyhow::Result<String> {
-    let mut lines = csv::Writer::from_writer(Vec::new());
-    rows.iter().try_for_each(|row| lines.serialize(row))?;
-    let lines = lines.into_inner()?;
-    let mut lines = csv::ReaderBuilder::new().has_headers(false).from_reader(&*lines);
+/// A line for each field of an object.
+pub fn lines(of: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
+    let fields = fields(of)?;
+    Ok(fields.into_iter().map(|(name, value)| format!("{name:<32} {value}\n")).collect())
+}
+
+/// A Markdown table with a row for each object. Its head has the names of the fields.
+pub fn table<Row: Serialize>(rows: &[Row]) -> serde_json::Result<String> {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let mut text = String::new();
-    for (number, line) in lines.records().enumerate() {
-        let line = line?;
-        let cells: Vec<String> = line.iter().map(cell).collect();
-        text += &format!("| {} |\n", cells.join(" | "));
-        if number == 0 {
-            text += &format!("|{}\n", "---|".repeat(cells.len()));
+    for row in rows {
+        let (names, cells): (Vec<_>, Vec<_>) = fields(row)?.into_iter().unzip();
+        if text.is_empty() {
+            let rule = "---|".repeat(names.len());
+            text = format!("{}|{rule}\n", line(names));
         }
+        text += &line(cells);
     }
     Ok(text)
 }
 
-/// A number with a fraction is rounded.
-fn cell(of: &str) -> String {
-    let fraction = of.parse::<f64>().ok().filter(|_| of.contains(['.', 'e']));
-    fraction.map_or_else(|| of.into(), |number| format!("{number:.3}"))
+/// The fields of an object, in order. Those of an object in it come as `object.field`, and a list comes as a field for
+/// each of its items.
+fn fields(of: &(impl Serialize + ?Sized)) -> serde_json::Result<Vec<(String, String)>> {
+    let Fields(all) = serde_json::from_str(&serde_json::to_string(of)?)?;
+    let mut flat = Vec::new();
+    all.into_iter().for_each(|(name, value)| flatten(name, value, &mut flat));
+    Ok(flat)
+}
+
+fn flatten(name: String, value: Value, to: &mut Vec<(String, String)>) {
+    let text = match value {
+        Value::Object(all) => {
+            return all
+                .into_iter()
+                .for_each(|(of, value)| flatten(format!("{name}.{of}"), value, to));
+        }
+        Value::Array(all) if !all.iter().all(Value::is_number) => {
+            return to.extend(all.into_iter().map(|item| (name.clone(), item.to_string())));
+        }
+        Value::Number(number) if number.is_f64() => {
+            format!("{:.3}", number.as_f64().unwrap_or_default())
+        }
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    to.push((name, text));
+}
+
+/// A JSON object in the order in which it was written.
+struct Fields(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Fields, D::Error> {
+        from.deserialize_map(InOrder)
+    }
+}
+
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut all = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            all.push(field);
+        }
+        Ok(Fields(all))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[derive(Serialize)]
     struct Row {
         what: &'static str,
         us: f64,
-        growth: Option<u32>,
+        more: Value,
     }
+
+    const ROWS: [(&str, f64, Option<u64>); 2] = [("b", 2.0 / 3.0, Some(4)), ("a", 2e-9, None)];
 
     #[test]
     fn a_table_has_a_head_and_a_line_for_each_row() {
-        let rows = [("a, b", 2.0 / 3.0, Some(4)), ("c", 2e-9, None)];
-        let rows = rows.map(|(what, us, growth)| Row { what, us, growth });
-        let want =
-            "| what | us | growth |\n|---|---|---|\n| a, b | 0.667 | 4 |\n| c | 0.000 |  |\n";
+        let rows = ROWS.map(|(what, us, more)| Row { what, us, more: json!(more) });
+        let want = "| what | us | more |\n|---|---|---|\n| b | 0.667 | 4 |\n| a | 0.000 |  |\n";
         assert_eq!(table(&rows).unwrap(), want);
         assert_eq!(table::<Row>(&[]).unwrap(), "");
+    }
+
+    #[test]
+    fn a_line_tells_of_a_field_or_of_an_item() {
+        let more = json!({ "n": [1, 2], "all": [{ "x": 1 }, "y"] });
+        let text = lines(&Row { what: "c", us: 1.0, more }).unwrap();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words, "what c us 1.000 more.all {\"x\":1} more.all \"y\" more.n [1,2]");
+        assert_eq!(text.lines().count(), 5);
     }
 }

@@ -60,7 +60,7 @@ pub struct LogicBench {
 }
 
 impl Shown for LogicBench {
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         table(&self.rows)
     }
 }

@@ -97,7 +97,7 @@ pub struct PredictionBench {
 }
 
 impl Shown for PredictionBench {
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         let errors = self.rows.iter().map(|row| row.error_percent.abs()).collect::<Vec<_>>();
         let [half, most] = [0.5, 1.0].map(|share| percentile(errors.clone(), share));
         let reports = self.reports_percent.iter().copied().fold(0.0, f64::max);

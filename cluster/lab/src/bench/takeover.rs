@@ -79,7 +79,7 @@ impl Shown for TakeoverBench {
         self.lost == 0 && self.repeated == 0
     }
 
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         let TakeoverBench { rows, actions, lost, repeated } = self;
         let counts =
             format!("\n{actions} actions, {lost} lost, {repeated} counted more than once\n");

@@ -89,7 +89,7 @@ impl Shown for ViewsBench {
         self.rows.iter().all(|row| row.faults == 0)
     }
 
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         table(&self.rows)
     }
 }

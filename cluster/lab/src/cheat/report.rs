@@ -148,7 +148,7 @@ impl Shown for Trial {
         Ok(json.to_string())
     }
 
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         Ok(self.to_string())
     }
 }

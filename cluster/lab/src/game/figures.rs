@@ -1,7 +1,5 @@
 //! How often the example game was judged, and what was wrong: the part `game` of a report.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +45,5 @@ impl GameFigures {
 
     pub fn faults(&self) -> u64 {
         self.gold + self.taken_twice + self.hit_points
-    }
-}
-
-impl fmt::Display for GameFigures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GameFigures { gold, taken_twice, hit_points, .. } = self;
-        write!(f, "gold {gold}, taken twice {taken_twice}, hit points {hit_points}")
     }
 }

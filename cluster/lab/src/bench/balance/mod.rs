@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Shown, percentile};
-use crate::shown::table;
+use crate::shown::{lines, table};
 use cluster::Cluster;
 pub use cluster::{Policy, Tally};
 pub use large::Large;
@@ -82,11 +82,12 @@ pub struct BalanceBench {
 }
 
 impl Shown for BalanceBench {
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         let of_seeds = self.rows.chunk_by(|a, b| (a.scenario, a.policy) == (b.scenario, b.policy));
         let means = of_seeds.map(Means::of).collect::<Vec<_>>();
         let [means, small] = [table(&means)?, table(&self.small)?];
-        Ok(format!("{means}\n{small}\n{}\n", serde_json::to_string_pretty(&self.large)?))
+        let large = self.large.as_ref().map_or(Ok(String::new()), lines)?;
+        Ok([means, small, large].join("\n"))
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use super::{Shown, one_thread, percentile};
-use crate::shown::table;
+use crate::shown::{lines, table};
 use crate::testbed::local_cluster::{LocalCluster, Parts};
 use crate::testbed::program;
 use crate::usage::children_cpu_s;
@@ -132,9 +132,9 @@ impl Shown for ClusterBench {
         self.ended.disconnected + self.inputs_unacknowledged == 0
     }
 
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         let counts = ClusterBench { pauses: Vec::new(), ..self.clone() };
-        Ok(table(&self.pauses)? + &serde_json::to_string_pretty(&counts)? + "\n")
+        Ok(table(&self.pauses)? + "\n" + &lines(&counts)?)
     }
 }
 

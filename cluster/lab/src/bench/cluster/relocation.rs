@@ -16,7 +16,7 @@ use super::console::{Console, values_of};
 use super::walkers::{Ended, Places, STEP, WalkArea, Walkers};
 use super::{Pauses, Shown, config, one_thread, start};
 use crate::bench::percentile;
-use crate::shown::table;
+use crate::shown::{lines, table};
 use crate::testbed::local_cluster::{LocalCluster, Parts};
 use crate::usage::threads_cpu_s;
 
@@ -49,14 +49,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// that walks.
 #[derive(Debug, Clone, Serialize)]
 struct Cost {
-    what: &'static str,
     players: usize,
     /// What processes sent each other.
     kbytes: f64,
     cpu_ms: f64,
-    p50_ms: f64,
-    p99_ms: f64,
-    max_ms: f64,
+    #[serde(flatten)]
+    pauses: Pauses,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -71,8 +69,8 @@ impl Shown for RelocationBench {
         self.ended.disconnected == 0
     }
 
-    fn text(&self) -> anyhow::Result<String> {
-        Ok(table(&self.costs)? + &serde_json::to_string_pretty(&self.ended)? + "\n")
+    fn text(&self) -> serde_json::Result<String> {
+        Ok(table(&self.costs)? + "\n" + &lines(&self.ended)?)
     }
 }
 
@@ -131,10 +129,9 @@ impl<'a> Trial<'a> {
             (0..2).for_each(|i| used[i].push(busy.0[i] - quiet.0[i]));
         }
         let pauses = Pauses::of(what, events as usize, self.pauses(events, event)?);
-        let Pauses { p50_ms, p99_ms, max_ms, .. } = pauses;
         let [cpu_ms, kbytes] = used.map(|all| percentile(all, 0.5));
         let players = self.walkers.count();
-        Ok(Cost { what, players, kbytes, cpu_ms, p50_ms, p99_ms, max_ms })
+        Ok(Cost { players, kbytes, cpu_ms, pauses })
     }
 
     fn pauses(&self, events: u32, event: Event) -> anyhow::Result<Vec<Duration>> {

@@ -51,7 +51,7 @@ pub fn bench_interest(args: &BenchInterestArgs) -> anyhow::Result<InterestBench>
 }
 
 impl Shown for InterestBench {
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         Ok([table(&self.local)?, table(&self.threads)?, table(&self.service)?].join("\n"))
     }
 }

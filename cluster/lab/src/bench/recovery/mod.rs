@@ -61,7 +61,7 @@ pub struct RecoveryBench {
 }
 
 impl Shown for RecoveryBench {
-    fn text(&self) -> anyhow::Result<String> {
+    fn text(&self) -> serde_json::Result<String> {
         table(&self.pauses)
     }
 }
