@@ -3,8 +3,6 @@
 
 pub mod accounts;
 pub mod figures;
-pub mod hands;
-pub mod watched;
 
 use std::fmt;
 use std::sync::Arc;

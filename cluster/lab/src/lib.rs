@@ -10,7 +10,6 @@ pub mod bench;
 pub mod cheat;
 pub mod game;
 pub mod interest;
-pub mod live_judge;
 pub mod load;
 pub mod oracle;
 pub mod shown;

@@ -102,12 +102,8 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("dev", Some(TOKEN_HOLDS))?;
     let rules = args.is_demo() && config.logic.listen.is_none();
-    let inside = Inside {
-        logic: rules.then(hunt::hunt),
-        observer: None,
-        population: Some(Arc::new(DemoNpcs)),
-    };
-    let server = Background::start_observed(config.clone(), tokens, inside)?;
+    let inside = Inside { logic: rules.then(hunt::hunt), population: Some(Arc::new(DemoNpcs)) };
+    let server = Background::start_inside(config.clone(), tokens, inside)?;
     let reach = server.reach().clone();
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = built.context("cannot start a runtime for the bots")?;

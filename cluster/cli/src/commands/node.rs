@@ -60,7 +60,7 @@ pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
     let _logs = purview_server::logs::init(&config.log)?;
     let tokens = tokens(&config)?;
     let logic = config.server.demo.then(hunt::hunt);
-    let inside = Inside { logic, observer: None, population: Some(Arc::new(DemoNpcs)) };
+    let inside = Inside { logic, population: Some(Arc::new(DemoNpcs)) };
     System::new().block_on(async {
         let mut ends = ShutdownSignals::listen()?;
         let node = tokio::select! {

@@ -42,7 +42,7 @@ fn server_with(spec: SceneSpec, tokens: u32, logic: Arc<dyn LogicFactory>) -> Ba
     (config.gateway.ws, config.gateway.tcp, config.console.listen) = (any, None, None);
     (config.play.enabled, config.play.listen, config.play.tokens) = (true, any, tokens);
     let inside = Inside { logic: Some(logic), ..Inside::default() };
-    Background::start_observed(config, Tokens::dev(), inside).unwrap()
+    Background::start_inside(config, Tokens::dev(), inside).unwrap()
 }
 
 /// One property that is a number.

@@ -2,7 +2,6 @@
 //!
 //! Server and worker share a process. The worker has one thread, whose CPU time is told apart; all else is the server's.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -15,6 +14,7 @@ use purview_server::process::Background;
 use serde::Serialize;
 
 use super::{Shown, cpu_us, cpu_us_of_process, worker_server};
+use crate::shown::table;
 
 const THINGS: u64 = 1_000;
 
@@ -49,6 +49,9 @@ pub struct CommandRow {
     pub events: u64,
     pub server_cpu_s: f64,
     pub worker_cpu_s: f64,
+    /// Commands and events per CPU second of the server.
+    pub commands_per_cpu_s: f64,
+    pub events_per_cpu_s: f64,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -56,19 +59,9 @@ pub struct LogicBench {
     pub rows: Vec<CommandRow>,
 }
 
-impl Shown for LogicBench {}
-
-impl fmt::Display for LogicBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for CommandRow { what, commands, events, server_cpu_s, worker_cpu_s } in &self.rows {
-            let [commands_s, events_s] = [commands, events].map(|n| *n as f64 / server_cpu_s);
-            writeln!(
-                f,
-                "{what}: {commands_s:.0} commands and {events_s:.0} events per CPU second of the server ({commands} \
-                 commands, {server_cpu_s:.2} s; worker {worker_cpu_s:.2} s)"
-            )?;
-        }
-        Ok(())
+impl Shown for LogicBench {
+    fn text(&self) -> serde_json::Result<String> {
+        table(&self.rows)
     }
 }
 
@@ -179,6 +172,14 @@ impl BenchWorker {
         let (all, own) = (cpu_us_of_process() - all, cpu_us() - own);
         let events = self.events - events;
         let (server_cpu_s, worker_cpu_s) = ((all - own) / 1e6, own / 1e6);
-        Ok(CommandRow { what, commands: given, events, server_cpu_s, worker_cpu_s })
+        Ok(CommandRow {
+            what,
+            commands: given,
+            events,
+            server_cpu_s,
+            worker_cpu_s,
+            commands_per_cpu_s: given as f64 / server_cpu_s,
+            events_per_cpu_s: events as f64 / server_cpu_s,
+        })
     }
 }

@@ -2,7 +2,6 @@
 //! cost. A crowd walks on one region, on two and on four; each layout predicts the others.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use anyhow::ensure;
@@ -18,6 +17,7 @@ use super::regions::{Clock, scene};
 use super::views::Walk;
 use super::{Shown, cpu_us, percentile};
 use crate::args::positive;
+use crate::shown::table;
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
@@ -78,22 +78,15 @@ struct Row {
     sigma_m: f64,
     /// Where the first border is, metres from the middle of the crowd.
     off_m: f64,
+    /// The numbers of regions of both.
     from: usize,
     to: usize,
-    /// The loads of the regions, microseconds per tick.
-    measured_us: Vec<f64>,
-    predicted_us: Vec<f64>,
-}
-
-impl Row {
-    /// The error of the sum of all regions, and the greatest one of a region by the greatest load.
-    fn errors(&self) -> [f64; 2] {
-        let (measured, predicted) = (&self.measured_us, &self.predicted_us);
-        let most = measured.iter().copied().fold(0.0, f64::max);
-        let off = predicted.iter().zip(measured).map(|(p, m)| (p - m).abs() / most);
-        let sums = predicted.iter().sum::<f64>() / measured.iter().sum::<f64>();
-        [sums - 1.0, off.fold(0.0, f64::max)]
-    }
+    /// The sum of the loads of all regions, microseconds per tick.
+    measured_us: f64,
+    predicted_us: f64,
+    /// The error of this sum, and the greatest one of a region by the greatest load.
+    error_percent: f64,
+    worst_percent: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -103,29 +96,16 @@ pub struct PredictionBench {
     reports_percent: Vec<f64>,
 }
 
-impl Shown for PredictionBench {}
-
-impl fmt::Display for PredictionBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = "| sigma, m | border off the middle, m | regions | predicted by | cost, us | predicted, us | error of the sum, % \
-            | of the worst region, % |";
-        writeln!(f, "{head}\n|{}", "---|".repeat(8))?;
-        let mut sums = Vec::new();
-        for row in &self.rows {
-            let Row { sigma_m, off_m, from, to, measured_us, predicted_us } = row;
-            let [measured, predicted] =
-                [measured_us, predicted_us].map(|us| us.iter().sum::<f64>());
-            let [sum, worst] = row.errors().map(|error| error * 100.0);
-            sums.push(sum.abs());
-            writeln!(
-                f,
-                "| {sigma_m} | {off_m:.0} | {to} | {from} | {measured:.0} | {predicted:.0} | {sum:+.0} | {worst:.0} |"
-            )?;
-        }
-        let [half, most] = [0.5, 1.0].map(|share| percentile(sums.clone(), share));
-        writeln!(f, "\nerror of the sum {half:.0} % (p50), {most:.0} % at most")?;
-        let most = self.reports_percent.iter().copied().fold(0.0, f64::max);
-        writeln!(f, "reports cost at most {most:.2} % of the ticks of the second that they tell of")
+impl Shown for PredictionBench {
+    fn text(&self) -> serde_json::Result<String> {
+        let errors = self.rows.iter().map(|row| row.error_percent.abs()).collect::<Vec<_>>();
+        let [half, most] = [0.5, 1.0].map(|share| percentile(errors.clone(), share));
+        let reports = self.reports_percent.iter().copied().fold(0.0, f64::max);
+        Ok(format!(
+            "{}\nerror of the sum {half:.0} % (p50), {most:.0} % at most\n\
+             reports cost at most {reports:.2} % of the ticks of the second that they tell of\n",
+            table(&self.rows)?
+        ))
     }
 }
 
@@ -157,13 +137,20 @@ pub fn bench_prediction(args: &BenchPredictionArgs) -> anyhow::Result<Prediction
         for (at, to) in all.iter().enumerate() {
             for from in all.iter().filter(|from| from.us.len() != to.us.len()) {
                 let cut = cuts[at].0.unwrap_or(middle);
+                let predicted = predicted(lands, from, &to.layout)?;
+                let [measured_us, predicted_us] =
+                    [&to.us, &predicted].map(|us| us.iter().sum::<f64>());
+                let off = predicted.iter().zip(&to.us).map(|(p, m)| (p - m).abs());
+                let most = to.us.iter().copied().fold(0.0, f64::max);
                 rows.push(Row {
                     sigma_m,
                     off_m: f64::from((cut - middle) * LAND_CM) / 100.0,
                     from: from.us.len(),
                     to: to.us.len(),
-                    measured_us: to.us.clone(),
-                    predicted_us: predicted(lands, from, &to.layout)?,
+                    measured_us,
+                    predicted_us,
+                    error_percent: 100.0 * (predicted_us / measured_us - 1.0),
+                    worst_percent: 100.0 * off.fold(0.0, f64::max) / most,
                 });
             }
         }

@@ -1,8 +1,5 @@
 //! `purview-lab bench scene`: the cost of a player that walks, in one region on one core. A sink counts the frames.
 
-use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -24,7 +21,7 @@ use super::ledger::Ledger;
 use super::npcs::Npcs;
 use super::regions::{commanded, scene as scene_of, spawn};
 use super::straight_walkers::StraightWalkers;
-use super::watching::{Added, count_events, let_monsters_watch};
+use super::watching::{let_monsters_watch, tell_of_players};
 use super::{Shown, cpu_us_of_process as cpu_us};
 use crate::args::positive;
 use crate::load::report::DisplayedErrorCm;
@@ -76,8 +73,7 @@ pub struct BenchSceneArgs {
     /// Percentage of players whose hit points, a property that every viewer may see, change in each tick.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub changes: f64,
-    /// The number of monsters among the NPCs that watch players (20 m in, 25 m out), for a game's logic that counts. With
-    /// this or --changes the same scene without them runs in turn, tick by tick, and the difference is printed.
+    /// The number of monsters among the NPCs that watch players (20 m in, 25 m out), for a game's logic.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub watching: usize,
     /// The seed of the movement.
@@ -116,7 +112,6 @@ pub struct SceneBench {
     /// How far off clients showed others, right before each frame; 0 if not checked.
     pub displayed_error_cm: DisplayedErrorCm,
     pub bytes_per_player_s: f64,
-    pub added: Option<Added>,
     /// The growth of the process's peak memory by the scene, bytes per player; 0 if unknown.
     pub peak_bytes_per_player: u64,
 }
@@ -191,14 +186,12 @@ struct Run {
     handles: Vec<EntityHandle>,
     said: Vec<(usize, Order)>,
     moves: u64,
-    /// Players of whom a property changes in a tick, and properties sent.
+    /// Players of whom a property changes in a tick.
     changing: usize,
-    properties: u64,
     encoded: EncodedBatch,
     fx: Vec<Effect>,
     frame: Vec<u8>,
     ledger: Option<Ledger>,
-    watched: Option<Arc<AtomicU64>>,
     us_scene: f64,
     us_frames: f64,
     in_ticks: Duration,
@@ -206,9 +199,9 @@ struct Run {
 }
 
 impl Run {
-    fn new(args: &BenchSceneArgs, watches: bool) -> anyhow::Result<Run> {
+    fn new(args: &BenchSceneArgs) -> anyhow::Result<Run> {
         let (mut spec, side) = spec(args);
-        if watches {
+        if args.watching > 0 {
             let_monsters_watch(&mut spec);
         }
         let scene = scene_of(spec)?;
@@ -217,12 +210,13 @@ impl Run {
         let ledger = (!args.no_check).then(|| Ledger::new(args.players, &scene.spec, slack_cm));
         let mut region = Region::new(scene, RegionId(0)).context("the scene has no region")?;
         region.set_workers(TickThreads::shared(args.threads.into()));
-        let watched = watches.then(|| count_events(&mut region));
+        if args.watching > 0 {
+            tell_of_players(&mut region);
+        }
         let npcs = (args.npcs.max(args.watching), args.watching);
         let npcs = Npcs::new(npcs, args.npcs_standing, (side, args.speed * 10.0), args.seed);
         Ok(Run {
             region,
-            watched,
             walk: match args.moves.as_str() {
                 "vector" => Walk::Vector(CommandWalkers::new(
                     args.players,
@@ -245,7 +239,6 @@ impl Run {
             said: Vec::new(),
             moves: 0,
             changing: (args.players as f64 * args.changes.clamp(0.0, 100.0) / 100.0) as usize,
-            properties: 0,
             encoded: EncodedBatch::default(),
             fx: Vec::new(),
             frame: Vec::new(),
@@ -271,21 +264,7 @@ impl Run {
     /// What was counted so far was the warm-up.
     fn measure(&mut self) {
         (self.us_scene, self.us_frames, self.bytes, self.moves) = (0.0, 0.0, 0, 0);
-        (self.in_ticks, self.properties) = (Duration::ZERO, 0);
-        self.watched.iter().for_each(|count| count.store(0, Relaxed));
-    }
-
-    /// What this run costs more than another one of as many ticks.
-    fn added(&self, base: &Run, ticks: u64) -> Added {
-        let (us, base_us) = (self.us_scene + self.us_frames, base.us_scene + base.us_frames);
-        let events = self.watched.as_ref().map_or(0, |count| count.load(Relaxed));
-        let more = self.bytes.saturating_sub(base.bytes) as f64;
-        Added {
-            base_us_per_player_tick: base_us / (self.players as u64 * ticks) as f64,
-            percent: 100.0 * (us / base_us - 1.0),
-            watch_events_per_s: events as f64 / (ticks as f64 / 10.0),
-            bytes_per_change: if self.properties > 0 { more / self.properties as f64 } else { 0.0 },
-        }
+        self.in_ticks = Duration::ZERO;
     }
 
     fn step(&mut self) {
@@ -348,8 +327,6 @@ impl Run {
             self.us_frames += cpu_us() - t0;
             let told = self.encoded.batch().sessions.iter().map(|s| s.moves + s.trajectories);
             self.moves += u64::from(told.sum::<u32>());
-            let changed = self.encoded.batch().sessions.iter().map(|s| u64::from(s.properties));
-            self.properties += changed.sum::<u64>();
             self.region.recycle(old);
             if let Some(ledger) = &mut self.ledger {
                 let (walk, npcs, players, now) = (&self.walk, &self.npcs, self.players, self.tick);
@@ -373,23 +350,13 @@ pub fn bench_scene(args: &BenchSceneArgs) -> anyhow::Result<SceneBench> {
         bail!("--players and --ticks must be at least 1");
     }
     let memory = peak_rss_bytes().unwrap_or(0);
-    let mut run = Run::new(args, args.watching > 0)?;
-    let without = BenchSceneArgs { changes: 0.0, no_check: true, ..args.clone() };
-    let in_turn = args.watching > 0 || args.changes > 0.0;
-    let mut base = if in_turn { Some(Run::new(&without, false)?) } else { None };
+    let mut run = Run::new(args)?;
+    run.enter();
     // By then the memory order of the entities is that of a server that has run for a while.
-    let warm = (args.ticks / 10).max(20);
-    for run in std::iter::once(&mut run).chain(&mut base) {
-        run.enter();
-        (0..warm).for_each(|_| run.step());
-        run.measure();
-    }
+    (0..(args.ticks / 10).max(20)).for_each(|_| run.step());
+    run.measure();
     let before = run.region.counts().updates;
-    for _ in 0..args.ticks {
-        run.step();
-        base.iter_mut().for_each(Run::step);
-    }
-    let added = base.as_ref().map(|base| run.added(base, args.ticks));
+    (0..args.ticks).for_each(|_| run.step());
     let updates = run.region.counts().updates - before;
     let player_ticks = (args.players as u64 * args.ticks) as f64;
     let us = run.us_scene + run.us_frames;
@@ -417,7 +384,6 @@ pub fn bench_scene(args: &BenchSceneArgs) -> anyhow::Result<SceneBench> {
         by_rates: args.rates != "error",
         displayed_error_cm,
         bytes_per_player_s: run.bytes as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
-        added,
         // The accounts would count as memory of the scene.
         peak_bytes_per_player: if args.no_check { grown / args.players as u64 } else { 0 },
     })
@@ -427,34 +393,6 @@ impl Shown for SceneBench {
     /// Whether exactly the due updates were delivered, and nothing was shown farther off than it may be.
     fn is_valid(&self) -> bool {
         (self.expected == self.delivered || !self.by_rates) && self.faults == 0
-    }
-}
-
-impl fmt::Display for SceneBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "players                    {}", self.players)?;
-        writeln!(f, "ticks                      {}", self.ticks)?;
-        writeln!(f, "visible                    {:.1}", self.visible)?;
-        writeln!(f, "us per player and tick     {:.3}", self.us_per_player_tick)?;
-        writeln!(f, "  moves, index, views      {:.3}", self.us_scene)?;
-        writeln!(f, "  frames                   {:.3}", self.us_frames)?;
-        writeln!(f, "ms per tick (scene alone)  {:.2}", self.ms_per_tick)?;
-        writeln!(f, "updates per CPU second     {:.0}", self.updates_per_cpu_s)?;
-        writeln!(f, "moves per player and s     {:.1}", self.moves_per_player_s)?;
-        writeln!(f, "moves due / delivered      {} / {}", self.expected, self.delivered)?;
-        writeln!(f, "faults                     {}", self.faults)?;
-        let e = &self.displayed_error_cm;
-        for (ring, e) in [("near", e.near), ("middle", e.middle), ("far", e.far)] {
-            writeln!(f, "error in {ring:<18}p50 {} cm, p99 {} cm", e.p50, e.p99)?;
-        }
-        writeln!(f, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
-        if let Some(added) = &self.added {
-            writeln!(f, "us without                 {:.3}", added.base_us_per_player_tick)?;
-            writeln!(f, "watching, changes add      {:.1} %", added.percent)?;
-            writeln!(f, "watch events per s         {:.0}", added.watch_events_per_s)?;
-            writeln!(f, "bytes per change, viewer   {:.1}", added.bytes_per_change)?;
-        }
-        writeln!(f, "peak memory per player     {} B", self.peak_bytes_per_player)
     }
 }
 

@@ -5,7 +5,6 @@
 //! a worker has not handled the next one counts, and what it has handled the next one does not.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use serde::Serialize;
 
 use super::counting::{COUNT, READY};
 use super::{Shown, worker_server};
+use crate::shown::table;
 use crate::testbed::program::Spawned;
 
 const WORKERS: u32 = 3;
@@ -78,15 +78,12 @@ impl Shown for TakeoverBench {
     fn is_valid(&self) -> bool {
         self.lost == 0 && self.repeated == 0
     }
-}
 
-impl fmt::Display for TakeoverBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for TakeoverRow { what, faults, median_ms, max_ms } in &self.rows {
-            writeln!(f, "{what}: {faults} workers, median {median_ms} ms, maximum {max_ms} ms")?;
-        }
-        let TakeoverBench { actions, lost, repeated, .. } = self;
-        writeln!(f, "{actions} actions, {lost} lost, {repeated} counted more than once")
+    fn text(&self) -> serde_json::Result<String> {
+        let TakeoverBench { rows, actions, lost, repeated } = self;
+        let counts =
+            format!("\n{actions} actions, {lost} lost, {repeated} counted more than once\n");
+        Ok(table(rows)? + &counts)
     }
 }
 

@@ -4,7 +4,6 @@
 //! Everything but the CPU time is virtual: it is the same on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -19,6 +18,7 @@ use super::interest::waypoint_walkers::WaypointWalkers;
 use super::regions::{LAND_CM, Regions, Sessions, scene, spawn};
 use super::{Shown, cpu_us};
 use crate::args::positive;
+use crate::shown::table;
 
 /// The numbers of players that can be measured: every entry of every list is compared in every tick.
 const PLAYERS: std::ops::RangeInclusive<usize> = 1..=100_000;
@@ -88,26 +88,9 @@ impl Shown for ViewsBench {
     fn is_valid(&self) -> bool {
         self.rows.iter().all(|row| row.faults == 0)
     }
-}
 
-impl fmt::Display for ViewsBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = "| sigma, m | regions | margin, m | seen | enters | flicker | messages | to another region \
-                    | batches per region and tick | us | faults |";
-        writeln!(f, "{head}\n|{}", "---|".repeat(11))?;
-        for row in &self.rows {
-            let ViewsRow { sigma_m, regions, margin_m, seen, enters, flicker, .. } = row;
-            write!(
-                f,
-                "| {sigma_m} | {regions} | {margin_m} | {seen:.1} | {enters:.2} | {flicker:.2} "
-            )?;
-            let ViewsRow { messages, between_regions, batches, us, faults, .. } = row;
-            writeln!(
-                f,
-                "| {messages:.1} | {between_regions:.1} | {batches:.0} | {us:.2} | {faults} |"
-            )?;
-        }
-        Ok(())
+    fn text(&self) -> serde_json::Result<String> {
+        table(&self.rows)
     }
 }
 

@@ -147,6 +147,10 @@ impl Shown for Trial {
         json["passed"] = self.is_passed().into();
         Ok(json.to_string())
     }
+
+    fn text(&self) -> serde_json::Result<String> {
+        Ok(self.to_string())
+    }
 }
 
 fn codes(refused: &Codes) -> String {

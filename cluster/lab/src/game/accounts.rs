@@ -4,8 +4,8 @@
 //! points stay within their range, and those of monsters do not rise.
 //!
 //! [`Accounts`] judges surveys: lists of all entities, of which the processes of a cluster are asked one after another.
-//! One survey is of no single moment, so that gold is counted at rest only. Where the regions are in this process
-//! [`crate::live_judge`] judges every tick.
+//! One survey is of no single moment, so that gold is counted at rest only. The simulator judges every tick of every
+//! region, by the same balance.
 
 use std::collections::{BTreeMap, BTreeSet};
 

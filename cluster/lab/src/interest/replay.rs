@@ -5,7 +5,6 @@
 //! answers.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use purview::interest::{Cap, Entity, Mode, Radii, Reach, Rules, Sight};
 use purview::scene::{Pos, RangeSet, Rect};
@@ -45,20 +44,6 @@ impl Shown for Report {
     /// Whether the service told nothing but the truth.
     fn is_valid(&self) -> bool {
         self.refused == 0 && self.scenes.iter().all(|scene| scene.violations == 0)
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { agents, ticks, moves, refused, .. } = self;
-        writeln!(f, "{agents} people, {ticks} ticks, {moves} moves, {refused} refused changes")?;
-        for SceneReport { rules, events, positions, violations } in &self.scenes {
-            writeln!(
-                f,
-                "{rules:<28} {events:>9} events {positions:>9} positions {violations:>5} violations"
-            )?;
-        }
-        self.violations.iter().try_for_each(|text| writeln!(f, "{text}"))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The report of a replay or of bots, as a table and as JSON.
 
-use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -65,7 +64,7 @@ pub struct Report {
     pub tick_ms: Option<TickMs>,
     /// How the server kept up; `None` if unknown.
     pub server: Option<ServerFigures>,
-    /// How the example game was judged; `None` if this process does not run it.
+    /// How the example game was judged; `None` if it was not.
     pub game: Option<GameFigures>,
     pub bytes_per_client_s: f64,
     /// CPU seconds of this process for the run; `None` where the system does not report them.
@@ -182,66 +181,6 @@ impl Report {
 impl Shown for Report {
     fn is_valid(&self) -> bool {
         self.is_clean()
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let v = &self.violations;
-        let mut line = |name: &str, value: String| writeln!(f, "{name:<24}{value}");
-        line("players", format!("{} ({} not joined)", self.players, self.not_joined))?;
-        line("ticks", format!("{} in {:.1} s", self.ticks, self.seconds))?;
-        line("missing", v.missing.to_string())?;
-        line("extra", v.extra.to_string())?;
-        line("asymmetric", v.asymmetric.to_string())?;
-        line("stale", v.stale.to_string())?;
-        line("lost", v.lost.to_string())?;
-        line("flicker at handoff", v.flicker_at_handoff.to_string())?;
-        let u = &self.updates;
-        line("updates", format!("{} of {} expected", u.delivered, u.expected))?;
-        line("frames", format!("{} ({} ticks without)", self.frames, self.frames_missing))?;
-        let (churn, flicker) = (self.churn_per_player_s, self.flicker_per_player_s);
-        line("enters/player/s", format!("{churn:.3}, of these {flicker:.3} again within 2 s"))?;
-        line("handoffs", self.handoffs.to_string())?;
-        line("inputs refused", self.refused.to_string())?;
-        let failed = self.failed_attempts;
-        line("connections lost", format!("{}, {failed} attempts to resume failed", self.resumed))?;
-        let l = &self.visibility_latency_ms;
-        line("visibility latency", format!("p50 {} ms, p99 {} ms", l.p50, l.p99))?;
-        let e = &self.displayed_error_cm;
-        for (ring, e) in [("near", e.near), ("middle", e.middle), ("far", e.far)] {
-            let metres = |cm: u64| cm as f64 / 100.0;
-            let (p50, p99) = (metres(e.p50), metres(e.p99));
-            line(&format!("error in {ring}"), format!("p50 {p50:.2} m, p99 {p99:.2} m"))?;
-        }
-        if let Some(t) = &self.tick_ms {
-            let TickMs { mean, p50, p99, max } = t;
-            let ticks = format!("mean {mean:.2} ms, p50 {p50:.2}, p99 {p99:.2}, max {max:.2}");
-            line("tick", ticks)?;
-        }
-        if let Some(s) = &self.server {
-            let late =
-                format!("{} ticks skipped, {} closed early", s.skipped_ticks, s.forced_closes);
-            line("server late", late)?;
-            let lost = format!("{} frames, {} ghost batches", s.frames_lost, s.borders_lost);
-            line("server lost", lost)?;
-        }
-        if let Some(g) = &self.game {
-            let GameFigures { checks, minted, won, .. } = g;
-            line("game", format!("{checks} checks, {minted} gold given, {won} won"))?;
-            line("game faults", g.to_string())?;
-        }
-        line("bytes/client/s", format!("{:.0}", self.bytes_per_client_s))?;
-        if let Some(cpu_s) = self.cpu_s {
-            line("cpu", format!("{cpu_s:.1} s"))?;
-        }
-        if let Some(bytes) = self.peak_rss_bytes {
-            line("peak memory", format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))?;
-        }
-        for e in &self.examples {
-            writeln!(f, "  {} at tick {}: {}", e.kind, e.tick, e.what)?;
-        }
-        Ok(())
     }
 }
 

@@ -40,7 +40,6 @@ use super::Logic;
 use super::journal::{Journal, What};
 use super::network::Host;
 pub use client::Client;
-pub(crate) use game::GameEye;
 pub use game::watched_game;
 pub use invariant::{Invariant, Violation};
 pub use lingering::LINGER_MS;
@@ -93,7 +92,8 @@ struct Inner {
     /// The last recovery of an entity from an older state, after a crash.
     recovered: FxHashMap<EntityId, Duration>,
     clients: BTreeMap<EntityId, Client>,
-    violations: Vec<Violation>,
+    /// The first one.
+    violation: Option<Violation>,
     /// Actions that clients were not shown, and those of which their players were told.
     missed: VecDeque<actions::Missed>,
     unconfirmed: BTreeSet<(EntityId, u64)>,
@@ -146,7 +146,7 @@ pub struct Judge {
     journal: Journal,
     scope: Scope,
     /// Where regions run a game: within which radii monsters sight and lose players.
-    watch: Option<game::WatchRadii>,
+    watch_cm: Option<(i32, i32)>,
     logic: Option<Logic>,
     portals: Vec<Arc<Scene>>,
     /// The side of a tile, if kinds of entities block the way, centimetres.
@@ -184,7 +184,7 @@ impl Judge {
         Judge {
             journal,
             scope,
-            watch: None,
+            watch_cm: None,
             logic: None,
             portals: Vec::new(),
             wall_cm: None,
@@ -200,8 +200,7 @@ impl Judge {
         (logic, watch_cm): (Option<Logic>, (i32, i32)),
         config: &Config,
     ) -> Result<Judge, ConfigErrors> {
-        let is_game = logic.is_some_and(Logic::is_game);
-        let watch = is_game.then_some(game::WatchRadii::Everywhere(watch_cm));
+        let watch_cm = logic.is_some_and(Logic::is_game).then_some(watch_cm);
         let mut specs = config.scenes.iter().map(|scene| &scene.spec);
         let has_portals = specs.clone().any(|spec| !spec.portals.is_empty());
         let portals = if has_portals { config.build_scenes()? } else { Vec::new() };
@@ -209,11 +208,11 @@ impl Judge {
         let circles = limited.map(things::circles).unwrap_or_default();
         let walled = specs.find(|spec| spec.kinds.iter().any(|kind| kind.blocks));
         let wall_cm = walled.map(|spec| spec.moves.tile_cm);
-        Ok(Judge { watch, logic, portals, wall_cm, circles, ..self })
+        Ok(Judge { watch_cm, logic, portals, wall_cm, circles, ..self })
     }
 
     pub fn has_game(&self) -> bool {
-        self.watch.is_some()
+        self.watch_cm.is_some()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -221,7 +220,7 @@ impl Judge {
     }
 
     pub fn violation(&self) -> Option<Violation> {
-        self.inner().violations.first().cloned()
+        self.inner().violation.clone()
     }
 
     /// The numbers of frames and inputs so far.
@@ -230,15 +229,10 @@ impl Judge {
         (inner.frames, inner.inputs)
     }
 
-    /// All violations since the last call, oldest first.
-    pub fn take_violations(&self) -> Vec<Violation> {
-        std::mem::take(&mut self.inner().violations)
-    }
-
     pub fn violated(&self, invariant: Invariant, who: Vec<EntityId>, text: String) {
         let violation =
             Violation { invariant, step: self.journal.steps(), at: self.journal.now(), who, text };
-        self.inner().violations.push(violation);
+        self.inner().violation.get_or_insert(violation);
     }
 
     fn check(&self, invariant: Invariant, who: &[EntityId], result: Result<(), String>) {

@@ -236,7 +236,7 @@ fn directory(
     let directory = if environment.is_alone() { directory.alone() } else { directory };
     let directory = directory.with_grace_period(config.gateway.grace_period);
     let directory = directory.with_workers(TickThreads::shared(config.server.region_threads));
-    let directory = match environment.inside().observer {
+    let directory = match environment.observer() {
         None => directory,
         Some(observer) => directory.with_observer(observer),
     };

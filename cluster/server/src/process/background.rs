@@ -40,14 +40,14 @@ impl Background {
         tokens: Tokens,
         logic: Option<Arc<dyn LogicFactory>>,
     ) -> Result<Background, ServerError> {
-        Background::start_observed(config, tokens, Inside { logic, ..Inside::default() })
+        Background::start_inside(config, tokens, Inside { logic, ..Inside::default() })
     }
 
-    /// The same with an observer of every region's ticks.
+    /// The same with all that regions have inside the process.
     ///
     /// # Errors
     /// As [`Background::start`].
-    pub fn start_observed(
+    pub fn start_inside(
         config: Config,
         tokens: Tokens,
         inside: Inside,

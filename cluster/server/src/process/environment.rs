@@ -67,10 +67,16 @@ impl Environment {
     pub(super) fn inside(&self) -> Inside {
         match self {
             Environment::Machine(_, inside) | Environment::Alone(_, inside) => inside.clone(),
-            Environment::Simulated(Simulated { logic, observer, population, .. }) => {
-                let (logic, population) = (logic.clone(), population.clone());
-                Inside { logic, observer: Some(observer.clone()), population }
+            Environment::Simulated(Simulated { logic, population, .. }) => {
+                Inside { logic: logic.clone(), population: population.clone() }
             }
+        }
+    }
+
+    pub(super) fn observer(&self) -> Option<Arc<dyn Observer>> {
+        match self {
+            Environment::Machine(..) | Environment::Alone(..) => None,
+            Environment::Simulated(simulated) => Some(simulated.observer.clone()),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use purview::actor::directory::Observer;
 use purview::actor::logic::LogicFactory;
 
 use crate::node::population::Population;
@@ -12,8 +11,6 @@ use crate::node::population::Population;
 pub struct Inside {
     /// The game's logic.
     pub logic: Option<Arc<dyn LogicFactory>>,
-    /// Sees every tick.
-    pub observer: Option<Arc<dyn Observer>>,
     /// Entities that the process brings along, where `server.demo` is set.
     pub population: Option<Arc<dyn Population>>,
 }

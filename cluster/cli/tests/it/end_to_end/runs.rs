@@ -1,8 +1,6 @@
 //! Loads and replays with a correct server.
 
-use std::fmt::Write as _;
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::process::{Done, Served, assert_clean, figure, replay, run_lab};
 use super::trace::{PEOPLE, STATION, gzipped, plain};
@@ -31,21 +29,8 @@ fn a_load_ends_with_a_report_that_has_every_key_of_the_contract() {
         let least = if key.contains("_ms/") { 0.0 } else { f64::MIN_POSITIVE };
         assert!(figure(&report, key) >= least, "{key}: {report}");
     }
-    assert!(figure(&report, "/game/checks") >= 300.0, "four regions for 12 s: {report}");
-    game_is_sound(&report);
+    assert!(report["game"].is_null(), "it is judged in a cluster only: {report}");
     assert_eq!(done.stdout.lines().count(), 1, "with --json nothing but the report: {done:?}");
-}
-
-/// The game was played and judged, gold was won, and nothing was wrong.
-fn game_is_sound(report: &Value) {
-    assert!(figure(report, "/game/minted") > 0.0, "{report}");
-    nothing_is_wrong(report);
-}
-
-fn nothing_is_wrong(report: &Value) {
-    for fault in ["gold", "taken_twice", "hit_points", "dead_acts", "sighted", "told"] {
-        assert_eq!(report["game"][fault], 0, "{fault}: {report}");
-    }
 }
 
 /// Bots in their own process on the demo scene of a server.
@@ -116,41 +101,13 @@ fn bots_over_tcp_see_what_they_must() {
 }
 
 #[test]
-fn a_replay_starts_its_own_server_plays_the_game_and_judges_it() {
+fn a_replay_starts_its_own_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = plain(folder.path(), true);
-    let report = assert_clean(&replay(&file, &["--logic", "hunt"]));
+    let report = assert_clean(&replay(&file, &[]));
     assert_eq!(report["players"], PEOPLE);
     assert!(figure(&report, "/handoffs") > 0.0, "{report}");
     assert!(figure(&report, "/tick_ms/max") > 0.0, "its own server says how long ticks take");
-    assert!(figure(&report, "/game/checks") > 0.0, "{report}");
-    // Who strolls past a monster may miss it.
-    nothing_is_wrong(&report);
-}
-
-#[test]
-fn people_of_a_recording_who_stand_among_monsters_win_gold() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("stand.csv");
-    let mut rows = String::from("t_s,id,x_m,z_m,kind\n");
-    for t in 0..15 {
-        for who in 0..64 {
-            writeln!(rows, "{t},{who},{},{},guard", who % 8 * 5, who / 8 * 5).unwrap();
-        }
-    }
-    std::fs::write(&file, rows).unwrap();
-    let report = assert_clean(&replay(&file, &["--logic", "hunt"]));
-    assert!(figure(&report, "/game/won") > 0.0, "{report}");
-    game_is_sound(&report);
-}
-
-#[test]
-fn a_game_wants_a_scene_with_its_kinds() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = plain(folder.path(), true);
-    let done = replay(&file, &["--logic", "hunt", "--config", STATION]);
-    assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("wants a scene with the kinds"), "{done:?}");
 }
 
 #[test]

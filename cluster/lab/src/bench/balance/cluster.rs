@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use clap::ValueEnum;
 use purview::scene::RegionId;
 use purview::scene::layout::{FIRST_NEW_REGION, Layout, PlaneGroup, Plot};
 use purview_server::node::balance::{
@@ -21,13 +20,11 @@ const NOISE: f64 = 0.08;
 const NEW: f64 = 0.15;
 
 /// What is done about loads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// Nothing: each node has as many regions as any other.
     Counts,
-    /// The busiest node gives its heaviest region, or half of it, to the least busy one.
-    Halving,
     /// What `purview_server::node::balance` decides.
     Proposed,
 }
@@ -142,8 +139,6 @@ impl Cluster {
         }
         match self.policy {
             Policy::Counts => {}
-            Policy::Halving if now_s.is_multiple_of(5) => self.halve(field),
-            Policy::Halving => {}
             Policy::Proposed => self.decide(field),
         }
     }
@@ -205,42 +200,4 @@ impl Cluster {
             }
         }
     }
-
-    /// The policy that looks at loads alone.
-    fn halve(&mut self, field: &Field) {
-        let mut nodes = vec![0.0; self.input.nodes.len()];
-        for (region, node) in &self.input.owners {
-            nodes[node.0 as usize] += self.measured[region];
-        }
-        let mean = nodes.iter().sum::<f64>() / nodes.len() as f64;
-        let by_load = |a: &usize, b: &usize| nodes[*a].total_cmp(&nodes[*b]);
-        let (Some(hot), Some(cold)) =
-            ((0..nodes.len()).max_by(by_load), (0..nodes.len()).min_by(by_load))
-        else {
-            return;
-        };
-        let its = self.input.owners.iter().filter(|(_, node)| node.0 as usize == hot);
-        let heaviest =
-            its.map(|(id, _)| *id).max_by(|a, b| self.measured[a].total_cmp(&self.measured[b]));
-        let Some(region) = heaviest.filter(|_| nodes[hot] > 1.1 * mean) else { return };
-        let [from, to] = [hot, cold].map(|node| Incarnation(node as u64));
-        if self.measured[&region] <= 0.5 * (nodes[hot] - nodes[cold]) {
-            return self.act(Action::Move { region, from, to }, field);
-        }
-        let (layout, plot) =
-            (&self.input.scenes[0].layout, self.plots().iter().find(|p| p.id == region));
-        let Some(plot) = plot.copied() else { return };
-        let (axis, part) = (longer(&plot), layout.next);
-        let (begin, end) = plot.along(axis);
-        if end - begin >= 2 {
-            let land = begin + (end - begin) / 2;
-            self.act(Action::Split { region, axis, land, first: false }, field);
-            self.act(Action::Move { region: part, from, to }, field);
-        }
-    }
-}
-
-fn longer(plot: &Plot) -> purview::scene::layout::Axis {
-    use purview::scene::layout::Axis;
-    if plot.x1 - plot.x0 >= plot.z1 - plot.z0 { Axis::X } else { Axis::Z }
 }

@@ -1,7 +1,6 @@
 //! Many nodes, regions and players on paper: how long a decision takes, and what it makes others write and send.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Instant;
 
 use purview::scene::RegionId;
@@ -188,28 +187,4 @@ pub(super) fn large(nodes: u64) -> Large {
     result.busiest[1] = busiest(&paper).0;
     result.regions[1] = paper.input.owners.len();
     result
-}
-
-impl fmt::Display for Large {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ([p50, p99, max], [moves, changes]) = (self.decision_ms, self.actions);
-        writeln!(
-            f,
-            "{} nodes, {} regions ({} in the end), {} players, mean load {:.2}: busiest by mean {:.2}, in the end {:.2}",
-            self.nodes,
-            self.regions[0],
-            self.regions[1],
-            self.players,
-            self.mean,
-            self.busiest[0],
-            self.busiest[1]
-        )?;
-        writeln!(f, "a decision: p50 {p50:.1}, p99 {p99:.1}, max {max:.1} ms")?;
-        write!(
-            f,
-            "{moves} moves, {changes} changes of layouts in {RUN_S} s, at most {} and {} in a second; reports {} bytes \
-             per second, a plan {} bytes",
-            self.in_a_second[0], self.in_a_second[1], self.report_bytes, self.plan_bytes
-        )
-    }
 }

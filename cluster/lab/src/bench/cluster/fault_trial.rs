@@ -81,9 +81,8 @@ fn partitions(
     }
     let more = trial.outcome(pauses);
     outcome.pauses.extend(more.pauses);
-    outcome.disconnected += more.disconnected;
     outcome.inputs_unacknowledged += more.inputs_unacknowledged;
-    outcome.first_fault = outcome.first_fault.take().or(more.first_fault);
+    outcome.ended.add(more.ended);
     Ok(())
 }
 
@@ -105,14 +104,12 @@ impl<'a> FaultTrial<'a> {
     }
 
     fn outcome(self, pauses: Vec<Pauses>) -> ClusterBench {
-        let (disconnected, first_fault) = self.walkers.faults();
         ClusterBench {
             pauses,
             borders: self.at_borders,
             players: self.walkers.count(),
-            disconnected,
             inputs_unacknowledged: self.unacknowledged,
-            first_fault,
+            ended: self.walkers.ended(),
             cost_us: None,
         }
     }

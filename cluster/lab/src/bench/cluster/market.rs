@@ -1,7 +1,6 @@
 //! `purview-lab bench market`: eight groups of players wander across a map of four nodes, first as the regions are shared
 //! out by number, then balanced by load, in one cluster of processes.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use purview_server::config::Config;
 use serde::Serialize;
 
 use super::console::Console;
-use super::walkers::{Places, STEP, Walkers};
+use super::walkers::{Ended, Places, STEP, Walkers};
 use super::{Pauses, Shown, one_thread, start};
 use crate::rng::Rng;
 use crate::testbed::local_cluster::{LocalCluster, Parts};
@@ -106,38 +105,13 @@ pub struct MarketBench {
     players: usize,
     counts: Phase,
     balanced: Phase,
-    disconnected: usize,
-    first_fault: Option<String>,
+    #[serde(flatten)]
+    ended: Ended,
 }
 
 impl Shown for MarketBench {
     fn is_valid(&self) -> bool {
-        self.disconnected + self.balanced.returns == 0
-    }
-}
-
-impl fmt::Display for MarketBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "| regions shared out | busiest node, % of a core | all nodes | moves | most in a minute | returns \
-             | pause p50 ms | p99 | longest |\n|{}",
-            "---|".repeat(9)
-        )?;
-        for (what, phase) in [("by number", &self.counts), ("by load", &self.balanced)] {
-            let Phase { busiest, mean, moves, most_in_a_minute, returns, pauses } = phase;
-            let (all, Pauses { p50_ms, p99_ms, max_ms, .. }) = (mean * f64::from(NODES), pauses);
-            writeln!(
-                f,
-                "| {what} | {busiest:.2} | {all:.2} | {moves} | {most_in_a_minute} | {returns} \
-                 | {p50_ms:.0} | {p99_ms:.0} | {max_ms:.0} |"
-            )?;
-        }
-        let [busiest, all] = [|p: &Phase| p.busiest, |p: &Phase| p.mean]
-            .map(|of| of(&self.balanced) / of(&self.counts));
-        writeln!(f, "\nby load: busiest node {busiest:.2} x, all nodes {all:.2} x of by number")?;
-        writeln!(f, "{} players: {} disconnected", self.players, self.disconnected)?;
-        self.first_fault.iter().try_for_each(|fault| writeln!(f, "first: {fault}"))
+        self.ended.disconnected + self.balanced.returns == 0
     }
 }
 
@@ -161,9 +135,8 @@ pub fn bench_market(args: &BenchMarketArgs) -> anyhow::Result<MarketBench> {
     let counts = market.phase("by number", begin + PHASE)?;
     pause_balancing(&market.console, Duration::ZERO)?;
     let balanced = market.phase("by load", begin + PHASE * 2)?;
-    let (disconnected, first_fault) = market.walkers.faults();
-    let players = market.walkers.count();
-    Ok(MarketBench { players, counts, balanced, disconnected, first_fault })
+    let (players, ended) = (market.walkers.count(), market.walkers.ended());
+    Ok(MarketBench { players, counts, balanced, ended })
 }
 
 fn pause_balancing(console: &Console<'_>, time: Duration) -> anyhow::Result<()> {

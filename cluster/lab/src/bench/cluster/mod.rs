@@ -7,7 +7,6 @@ pub mod market;
 pub mod relocation;
 mod walkers;
 
-use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,12 +14,13 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use super::{Shown, one_thread, percentile};
+use crate::shown::{lines, table};
 use crate::testbed::local_cluster::{LocalCluster, Parts};
 use crate::testbed::program;
 use crate::usage::children_cpu_s;
 use console::values_of;
 use purview_server::config::Config;
-use walkers::{WalkArea, Walkers};
+use walkers::{Ended, WalkArea, Walkers};
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
@@ -116,55 +116,25 @@ impl AtBorders {
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ClusterBench {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pauses: Vec<Pauses>,
     borders: AtBorders,
     players: usize,
-    disconnected: usize,
     inputs_unacknowledged: usize,
-    first_fault: Option<String>,
+    #[serde(flatten)]
+    ended: Ended,
     /// CPU microseconds per player and second on one node and on four, etcd, PostgreSQL and the gateway counted.
     cost_us: Option<[f64; 2]>,
 }
 
 impl Shown for ClusterBench {
     fn is_valid(&self) -> bool {
-        self.disconnected + self.inputs_unacknowledged == 0
+        self.ended.disconnected + self.inputs_unacknowledged == 0
     }
-}
 
-impl fmt::Display for ClusterBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some([one, four]) = self.cost_us {
-            return writeln!(
-                f,
-                "CPU us per player and second: {one:.0} on one node, {four:.0} on four"
-            );
-        }
-        writeln!(
-            f,
-            "| what | events | pauses | p50 ms | p99 ms | longest ms |\n|{}",
-            "---|".repeat(6)
-        )?;
-        for Pauses { what, events, measured, p50_ms, p99_ms, max_ms } in &self.pauses {
-            writeln!(
-                f,
-                "| {what} | {events} | {measured} | {p50_ms:.0} | {p99_ms:.0} | {max_ms:.0} |"
-            )?;
-        }
-        let AtBorders { border_ticks, stale, stalest_ticks, handed_over, late } = self.borders;
-        writeln!(
-            f,
-            "\nat the border: {stale} of {border_ticks} times a neighbour's ghosts were older than the tick \
-             (by {stalest_ticks} ticks at most since the start); {late} of {handed_over} handed over acted \
-             later than in the next tick"
-        )?;
-        let (players, disconnected) = (self.players, self.disconnected);
-        let unacknowledged = self.inputs_unacknowledged;
-        writeln!(
-            f,
-            "\n{players} players: {disconnected} disconnected, {unacknowledged} with inputs not acknowledged"
-        )?;
-        self.first_fault.iter().try_for_each(|fault| writeln!(f, "first: {fault}"))
+    fn text(&self) -> serde_json::Result<String> {
+        let counts = ClusterBench { pauses: Vec::new(), ..self.clone() };
+        Ok(table(&self.pauses)? + "\n" + &lines(&counts)?)
     }
 }
 
@@ -188,8 +158,8 @@ fn cost_us(players: usize, nodes: u16, runtime: &Runtime) -> anyhow::Result<f64>
     let before = children_cpu_s();
     std::thread::sleep(Duration::from_secs(COST_S));
     let used_s = children_cpu_s() - before;
-    let (ended, fault) = walkers.faults();
-    anyhow::ensure!(ended == 0, "{ended} players were disconnected: {fault:?}");
+    let ended = walkers.ended();
+    anyhow::ensure!(ended.disconnected == 0, "{ended:?}");
     Ok(used_s * 1e6 / players as f64 / COST_S as f64)
 }
 

@@ -1,7 +1,6 @@
 //! `purview-lab bench relocation`: what it costs to move a region to another node, and to shift the border of two regions
 //! across all players of one.
 
-use std::fmt;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,9 +13,10 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use super::console::{Console, values_of};
-use super::walkers::{Places, STEP, WalkArea, Walkers};
+use super::walkers::{Ended, Places, STEP, WalkArea, Walkers};
 use super::{Pauses, Shown, config, one_thread, start};
 use crate::bench::percentile;
+use crate::shown::{lines, table};
 use crate::testbed::local_cluster::{LocalCluster, Parts};
 use crate::usage::threads_cpu_s;
 
@@ -45,56 +45,32 @@ const WINDOW: Duration = Duration::from_secs(4);
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What one kind of event costs with so many players: medians.
+/// What one kind of event costs with so many players, medians; and the longest time without a frame of each client
+/// that walks.
 #[derive(Debug, Clone, Serialize)]
 struct Cost {
     players: usize,
     /// What processes sent each other.
     kbytes: f64,
     cpu_ms: f64,
-    /// The longest time without a frame of each client that walks.
+    #[serde(flatten)]
     pauses: Pauses,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RelocationBench {
     costs: Vec<Cost>,
-    disconnected: usize,
-    first_fault: Option<String>,
+    #[serde(flatten)]
+    ended: Ended,
 }
 
 impl Shown for RelocationBench {
     fn is_valid(&self) -> bool {
-        self.disconnected == 0
+        self.ended.disconnected == 0
     }
-}
 
-impl fmt::Display for RelocationBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "| what | players | kB | CPU ms | bytes per player | CPU us per player \
-             | pause p50 ms | p99 | longest |\n|{}",
-            "---|".repeat(9)
-        )?;
-        for cost in &self.costs {
-            let Cost { players, kbytes, cpu_ms, pauses } = cost;
-            let Pauses { what, p50_ms, p99_ms, max_ms, .. } = pauses;
-            // What players add to an event without any.
-            let without = self.costs.iter().find(|c| c.players == 0 && c.pauses.what == *what);
-            let each = |of: fn(&Cost) -> f64| {
-                let added = without.map(|without| of(cost) - of(without));
-                let each = added.filter(|_| *players > 0).map(|added| added / *players as f64);
-                each.map_or_else(String::new, |each| format!("{:.0}", each * 1e3))
-            };
-            let [bytes_each, us_each] = [each(|c| c.kbytes), each(|c| c.cpu_ms)];
-            writeln!(
-                f,
-                "| {what} | {players} | {kbytes:.1} | {cpu_ms:.1} | {bytes_each} | {us_each} \
-                 | {p50_ms:.0} | {p99_ms:.0} | {max_ms:.0} |"
-            )?;
-        }
-        self.first_fault.iter().try_for_each(|fault| writeln!(f, "first: {fault}"))
+    fn text(&self) -> serde_json::Result<String> {
+        Ok(table(&self.costs)? + "\n" + &lines(&self.ended)?)
     }
 }
 
@@ -115,9 +91,7 @@ pub fn bench_relocation(args: &BenchRelocationArgs) -> anyhow::Result<Relocation
             eprintln!("bench: {what}, {players} players");
             bench.costs.push(trial.cost(what, args.events, event)?);
         }
-        let (disconnected, fault) = trial.walkers.faults();
-        bench.disconnected += disconnected;
-        bench.first_fault = bench.first_fault.or(fault);
+        bench.ended.add(trial.walkers.ended());
     }
     Ok(bench)
 }
@@ -154,14 +128,10 @@ impl<'a> Trial<'a> {
             let busy = self.over_a_window(|| event(self, number))?;
             (0..2).for_each(|i| used[i].push(busy.0[i] - quiet.0[i]));
         }
-        let pauses = self.pauses(events, event)?;
+        let pauses = Pauses::of(what, events as usize, self.pauses(events, event)?);
         let [cpu_ms, kbytes] = used.map(|all| percentile(all, 0.5));
-        Ok(Cost {
-            players: self.walkers.count(),
-            kbytes,
-            cpu_ms,
-            pauses: Pauses::of(what, events as usize, pauses),
-        })
+        let players = self.walkers.count();
+        Ok(Cost { players, kbytes, cpu_ms, pauses })
     }
 
     fn pauses(&self, events: u32, event: Event) -> anyhow::Result<Vec<Duration>> {

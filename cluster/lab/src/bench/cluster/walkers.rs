@@ -9,6 +9,7 @@ use futures::{StreamExt, stream};
 use parking_lot::{Mutex, MutexGuard};
 use purview::scene::{Pos, Seq};
 use purview_client::{Client, Event, View, join_at};
+use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use purview_server::gateway::Tokens;
@@ -71,6 +72,20 @@ impl Shared {
 }
 
 pub struct Walkers(Arc<Shared>);
+
+/// The number of closed connections, and the cause of the first one.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Ended {
+    pub disconnected: usize,
+    pub first_fault: Option<String>,
+}
+
+impl Ended {
+    pub fn add(&mut self, more: Ended) {
+        self.disconnected += more.disconnected;
+        self.first_fault = self.first_fault.take().or(more.first_fault);
+    }
+}
 
 impl Walkers {
     pub fn start(
@@ -177,14 +192,13 @@ impl Walkers {
         all
     }
 
-    /// The number of closed connections, and the cause of the first one.
-    pub fn faults(&self) -> (usize, Option<String>) {
-        let (mut ended, mut first) = (0, None);
+    pub fn ended(&self) -> Ended {
+        let mut ended = Ended::default();
         for log in self.logs() {
-            ended += usize::from(log.fault.is_some());
-            first = first.or_else(|| log.fault.clone());
+            let fault = log.fault.clone();
+            ended.add(Ended { disconnected: fault.iter().count(), first_fault: fault });
         }
-        (ended, first)
+        ended
     }
 
     /// Forgets all records but the last frames.

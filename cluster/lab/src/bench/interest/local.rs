@@ -65,13 +65,14 @@ pub struct ThreadRow {
     /// CPU time of what the calling thread does by itself, of the CPU time of a tick on one thread:
     /// 0 to 1. Unlike times, it does not depend on what else the machine does.
     pub serial: f64,
+    /// How much faster the end of a tick should be on so many threads.
+    pub on_8: f64,
+    pub on_16: f64,
 }
 
-impl ThreadRow {
-    /// How much faster the end of a tick should be on `n` threads, by Amdahl's law.
-    pub fn projected(&self, n: f64) -> f64 {
-        1.0 / (self.serial + (1.0 - self.serial) / n)
-    }
+/// How much faster work with a serial share is on `n` threads, by Amdahl's law.
+fn projected(serial: f64, n: f64) -> f64 {
+    1.0 / (serial + (1.0 - serial) / n)
 }
 
 /// Threads, and the CPU time of the calling thread while it works with them, nanoseconds.
@@ -217,6 +218,7 @@ fn measure_threads(scene: &mut Scene, length: Duration) -> anyhow::Result<Thread
     let mut rounds: Vec<f64> = rounds.map(|(one, two)| mean_ms(one) / mean_ms(two)).collect();
     rounds.sort_unstable_by(f64::total_cmp);
     let alone = cpu[1] - two.shared_ns.load(Ordering::Relaxed) as f64 / 1e3;
+    let serial = (alone / ticks[1].len() as f64) / (cpu[0] / ticks[0].len() as f64);
     Ok(ThreadRow {
         mode: "",
         density: String::new(),
@@ -225,7 +227,9 @@ fn measure_threads(scene: &mut Scene, length: Duration) -> anyhow::Result<Thread
         one_ms: mean_ms(&ticks[0]),
         two_ms: mean_ms(&ticks[1]),
         faster: rounds[rounds.len() / 2],
-        serial: (alone / ticks[1].len() as f64) / (cpu[0] / ticks[0].len() as f64),
+        serial,
+        on_8: projected(serial, 8.0),
+        on_16: projected(serial, 16.0),
     })
 }
 
@@ -239,14 +243,9 @@ mod tests {
 
     #[test]
     fn the_projection_follows_from_the_serial_share() {
-        let row = |serial| {
-            let (mode, density, entities) = ("circle", String::new(), 1);
-            let (moves_ms, one_ms, two_ms, faster) = (1.0, 10.0, 5.0, 2.0);
-            ThreadRow { mode, density, entities, moves_ms, one_ms, two_ms, faster, serial }
-        };
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a}, not {b}");
-        close(row(0.0).projected(8.0), 8.0);
-        close(row(0.2).projected(2.0), 10.0 / 6.0);
-        close(row(1.0).projected(16.0), 1.0);
+        close(projected(0.0, 8.0), 8.0);
+        close(projected(0.2, 2.0), 10.0 / 6.0);
+        close(projected(1.0, 16.0), 1.0);
     }
 }

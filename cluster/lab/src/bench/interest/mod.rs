@@ -4,7 +4,6 @@ mod local;
 mod service;
 pub(super) mod waypoint_walkers;
 
-use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,6 +11,7 @@ use serde::Serialize;
 
 use super::Shown;
 use crate::rng;
+use crate::shown::table;
 use crate::testbed::program;
 
 pub use local::{LocalRow, ThreadRow};
@@ -50,34 +50,8 @@ pub fn bench_interest(args: &BenchInterestArgs) -> anyhow::Result<InterestBench>
     })
 }
 
-impl Shown for InterestBench {}
-
-impl fmt::Display for InterestBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head =
-            "| mode | density | entities | ns per move | events per move | bytes per entity |";
-        writeln!(f, "### In process, one thread\n\n{head}\n|{}", "---|".repeat(6))?;
-        for LocalRow { mode, density, entities, ns, events, bytes } in &self.local {
-            writeln!(f, "| {mode} | {density} | {entities} | {ns:.1} | {events:.3} | {bytes} |")?;
-        }
-        let head = "| mode | density | entities | moves, ms | tick, ms | on 2 threads, ms | faster \
-                    | serial share | on 8 | on 16 |";
-        writeln!(f, "\n### In process, two threads\n\n{head}\n|{}", "---|".repeat(10))?;
-        for row in &self.threads {
-            let ThreadRow { mode, density, entities, moves_ms, one_ms, two_ms, faster, .. } = row;
-            write!(f, "| {mode} | {density} | {entities} | {moves_ms:.2} | {one_ms:.2} ")?;
-            let (eight, sixteen) = (row.projected(8.0), row.projected(16.0));
-            let serial = 100.0 * row.serial;
-            write!(f, "| {two_ms:.2} | {faster:.2} | {serial:.1} % ")?;
-            writeln!(f, "| {eight:.1} | {sixteen:.1} |")?;
-        }
-        let head = "| moves per batch | client, M per CPU second | service, M per CPU second | M per \
-                    second | events per move |";
-        writeln!(f, "\n### As a service\n\n{head}\n|{}", "---|".repeat(5))?;
-        for ServiceRow { batch, client, server, wall, events } in &self.service {
-            let [client, server, wall] = [client, server, wall].map(|n| n / 1e6);
-            writeln!(f, "| {batch} | {client:.2} | {server:.2} | {wall:.2} | {events:.3} |")?;
-        }
-        Ok(())
+impl Shown for InterestBench {
+    fn text(&self) -> serde_json::Result<String> {
+        Ok([table(&self.local)?, table(&self.threads)?, table(&self.service)?].join("\n"))
     }
 }

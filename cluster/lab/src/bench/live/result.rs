@@ -1,6 +1,5 @@
 //! What server and bots have used and done, and the result of a measurement.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -164,43 +163,6 @@ impl Shown for LiveBench {
     fn is_valid(&self) -> bool {
         let BotsReport { updates, violations, not_joined, .. } = &self.bots;
         violations.total() == 0 && *not_joined == 0 && updates.delivered == updates.expected
-    }
-}
-
-impl fmt::Display for LiveBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shares { total, scene, delivery, sessions, kernel } = self.us_per_player_tick;
-        writeln!(
-            f,
-            "{} players, {:.1} s; CPU us per player and tick:",
-            self.players, self.seconds
-        )?;
-        writeln!(
-            f,
-            "scene {scene:.2}, delivery {delivery:.2}, sessions {sessions:.2}, kernel {kernel:.2}"
-        )?;
-        let (per_core, bots) = (self.players_per_core, self.bots_us_per_player_tick);
-        writeln!(f, "server {total:.2}, {per_core:.0} players per core; bots {bots:.2}")?;
-        let (mean, p99) = (self.tick_mean_ms, self.tick_p99_ms);
-        let skipped = self.ticks_skipped;
-        writeln!(f, "a region's tick: mean {mean:.2} ms, p99 up to {p99} ms, {skipped} skipped")?;
-        let (messages, bytes) = (self.messages_per_player_tick, self.bytes_per_client_s);
-        writeln!(
-            f,
-            "messages per player and tick {messages:.3}, {bytes:.0} bytes per client and second"
-        )?;
-        let BotsReport { updates, violations, frames, frames_missing, not_joined, .. } = &self.bots;
-        let (wrong, Updates { expected, delivered }) = (violations.total(), updates);
-        writeln!(
-            f,
-            "updates: {delivered} of {expected} delivered; violations {wrong}; frames {frames} \
-             ({frames_missing} ticks without); not joined {not_joined}"
-        )?;
-        let DisplayedErrorCm { near, middle, far } = self.bots.displayed_error_cm;
-        let [near, middle, far] = [near, middle, far].map(|ring| ring.p99 as f64 / 100.0);
-        writeln!(f, "error p99: near {near:.2} m, middle {middle:.2} m, far {far:.2} m")?;
-        let mut examples = self.bots.examples.iter();
-        examples.try_for_each(|e| writeln!(f, "  {} at tick {}: {}", e.kind, e.tick, e.what))
     }
 }
 

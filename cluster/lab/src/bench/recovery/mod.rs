@@ -4,8 +4,6 @@
 
 mod world;
 
-use std::fmt;
-
 use anyhow::bail;
 use clap::Args;
 use purview::scene::messages::{Command, Order};
@@ -16,6 +14,7 @@ use self::world::{HERE, THERE, World};
 use super::npcs::NPC;
 use super::regions::spawn;
 use super::{Shown, cpu_us};
+use crate::shown::table;
 
 /// The mean number of other players in range of a player.
 const DENSITY: f64 = 60.0;
@@ -61,15 +60,9 @@ pub struct RecoveryBench {
     pub pauses: Vec<Pause>,
 }
 
-impl Shown for RecoveryBench {}
-
-impl fmt::Display for RecoveryBench {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "| what | players | ticks | us per player | growth |\n|---|---|---|---|---|")?;
-        for Pause { event, players, ticks, us_per_player, growth } in &self.pauses {
-            writeln!(f, "| {event} | {players} | {ticks} | {us_per_player:.1} | {growth:.2} |")?;
-        }
-        Ok(())
+impl Shown for RecoveryBench {
+    fn text(&self) -> serde_json::Result<String> {
+        table(&self.pauses)
     }
 }
 

@@ -8,7 +8,6 @@ use clap::Args;
 use purview::actor::player::Planes;
 use purview_client::{Client, Trust};
 use purview_demo::flags::ConfigFlags;
-use purview_lab::live_judge::LiveJudge;
 pub use purview_lab::load::clients::HOLDS;
 use purview_lab::load::report::Report;
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts, Stores};
@@ -89,13 +88,9 @@ pub fn listen_alone(config: &mut Config, flags: &ConfigFlags) {
     }
 }
 
-/// Adds what a server in this process says of itself to a report, and what the judge of the game has found.
-pub fn served(report: &mut Report, reach: &ServerReach, judge: Option<&LiveJudge>) {
+/// Adds what a server in this process says of itself to a report.
+pub fn served(report: &mut Report, reach: &ServerReach) {
     (report.tick_ms, report.server) = (Some(reach.tick_ms()), Some(reach.figures()));
-    if let Some((figures, examples)) = judge.map(LiveJudge::end) {
-        report.game = Some(figures);
-        report.examples.extend(examples);
-    }
 }
 
 /// Starts a cluster of processes of `purview`, with one gateway. Reports progress on standard error.

@@ -11,10 +11,7 @@ use purview::scene::SceneSpec;
 use purview::scene::layout::lands_along;
 use purview::scene::spec::{LayerSpec, Moves, Rates, UpdateError};
 use purview_demo::flags::time;
-use purview_lab::game;
-use purview_lab::game::hands::with_hands;
 use purview_lab::interest::replay as interest;
-use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::clients::Progress;
 use purview_lab::load::replay::{ReplayOptions, replay};
 use purview_lab::load::trace::{OFFSET_CM, Trace};
@@ -22,7 +19,7 @@ use purview_lab::shown::Shown;
 use purview_server::config::Config;
 use purview_server::interest::client::Address;
 use purview_server::logins::Duplicate;
-use purview_server::process::{Background, Inside, run_tokens};
+use purview_server::process::{Background, run_tokens};
 
 use super::Engine;
 use super::clients::{
@@ -35,7 +32,6 @@ use super::clients::{
 #[command(after_help = "Examples:\n  \
     purview-lab load replay crowd.csv.gz --speed 20\n  \
     purview-lab load replay crowd.csv --config deploy/scenes/station.toml --scene station\n  \
-    purview-lab load replay crowd.csv --logic hunt\n  \
     purview-lab load replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n  \
     purview-lab load replay crowd.csv.gz --interest http://127.0.0.1:7791\n\n\
     Without --connect the command starts a server in this process. Its scene fits the recording unless the \
@@ -49,22 +45,12 @@ pub struct ReplayArgs {
     pub trace: PathBuf,
     #[command(flatten)]
     pub play: ReplayOptions,
-    /// The game that the server to start plays over the recording, and judges in every tick.
-    #[arg(long, value_enum, conflicts_with_all = ["connect", "engine", "interest"])]
-    pub logic: Option<Game>,
     /// Play into the interest service at http:// or https://host:port or unix:/path.
     #[arg(long, value_name = "URL", conflicts_with_all = ["connect", "engine", "speed"])]
     pub interest: Option<String>,
     /// With --interest: the recorded time between two ticks, for example 500ms.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
     pub step: Duration,
-}
-
-/// A game that a replay can play.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Game {
-    /// The example game: monsters chase the recorded people, who hit those in reach and take gold.
-    Hunt,
 }
 
 /// A scene that fits the recording. Its regions are small, so that agents cross borders all the time,
@@ -102,11 +88,6 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
         spawn_z_cm: OFFSET_CM,
         // A recording says where its people appear.
         client_teleports: true,
-        kinds: match args.logic {
-            // Monsters see as far as people do.
-            Some(Game::Hunt) => game::kinds((2 * patch_cm, 3 * patch_cm)),
-            None => SceneSpec::default().kinds,
-        },
         ..SceneSpec::default()
     }
 }
@@ -124,20 +105,6 @@ fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
     }
     config.token.duplicate = Some(Duplicate::Allow);
     Ok(config)
-}
-
-/// What the times of the players' actions are drawn from.
-const SEED: u64 = 1;
-
-/// The judge of the game. The clients play in the first scene.
-fn judge_for(config: &Config) -> anyhow::Result<LiveJudge> {
-    let scenes = config.build_scenes()?;
-    let first = scenes.first().context("the configuration has no scene")?;
-    let judge = LiveJudge::of(&scenes, config.server.data_dir.is_some());
-    judge.filter(|_| game::is_hunt(&first.spec)).with_context(|| {
-        let name = &first.spec.name;
-        format!("--logic hunt wants a scene with the kinds of examples/hunt/hunt.toml; {name:?} has others")
-    })
 }
 
 /// Runs `purview-lab load replay`; the exit code is 1 when a client was shown something wrong.
@@ -158,7 +125,6 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         ReplayOptions { trust: trust(args.server.ca.as_deref())?, ..args.play.clone() };
     let mut server = None;
     let mut cluster = None;
-    let mut judge = None;
     let (url, token) = match &args.server.connect {
         Some(url) => {
             let token = token(args.server.token_file.as_deref())?;
@@ -174,20 +140,13 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
             options.scene.clone_from(&config.scenes[0].spec.name);
             let tokens = run_tokens(&config)?;
             let token = tokens.mint_for("replay", Some(HOLDS), &Planes::Any)?;
-            let inside = match args.logic {
-                None => Inside::default(),
-                // The rules with the players' hands.
-                Some(Game::Hunt) => {
-                    judge.insert(judge_for(&config)?).inside(with_hands(game::hunt(), SEED))
-                }
-            };
-            let started = server.insert(Background::start_observed(config, tokens, inside)?);
+            let started = server.insert(Background::start(config, tokens)?);
             (started.reach().url().context("the server has no listener for clients")?, token)
         }
     };
     let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;
     if let Some(server) = &server {
-        served(&mut report, server.reach(), judge.as_ref());
+        served(&mut report, server.reach());
     }
     drop(cluster);
     report.show(args.server.json)

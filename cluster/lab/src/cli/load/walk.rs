@@ -14,7 +14,7 @@ use super::clients::{ServerArgs, knock, runtime, token, trust};
     purview-lab load walk --engine etcd --nodes 3 --tls\n  \
     purview-lab load walk --connect ws://127.0.0.1:7711/ --count 500 --for 5m\n\n\
     Without --connect the command starts a server with the demo world of `purview dev`, or with the scenes of \
-    --config; six more clients play the example game there, and the game is judged, too.\n\n\
+    --config; six more clients play the example game there. With --engine etcd the game is judged, too.\n\n\
     Exit codes: 0 no error found; 1 failed, or a client was shown something wrong; 2 invalid command line.")]
 pub struct WalkArgs {
     #[command(flatten)]

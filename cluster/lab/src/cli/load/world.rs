@@ -1,4 +1,5 @@
-//! The demo world of `purview dev`, served, played and judged: the bots by the oracle, the game by its judge.
+//! The demo world of `purview dev`, served and played. The oracle judges what bots are shown. In a cluster of processes
+//! the game is judged, too.
 
 use std::sync::Arc;
 
@@ -10,7 +11,6 @@ use purview_demo::players::{self, Role, Stage, planes};
 use purview_demo::scene;
 use purview_lab::game;
 use purview_lab::game::accounts::Accounts;
-use purview_lab::live_judge::LiveJudge;
 use purview_lab::load::bots::{BotsOptions, bots};
 use purview_lab::load::clients::Progress;
 use purview_lab::load::report::Report;
@@ -48,14 +48,8 @@ fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
     listen_alone(&mut config, &args.server.common);
     let tokens = dev_tokens(&config)?;
     let token = tokens.mint("load", Some(HOLDS))?;
-    let judge = LiveJudge::of(&config.build_scenes()?, config.server.data_dir.is_some());
-    let rules = game::hunt();
-    let inside = match &judge {
-        None => Inside { logic: Some(rules), ..Inside::default() },
-        Some(judge) => judge.inside(rules),
-    };
-    let inside = Inside { population: Some(Arc::new(DemoNpcs)), ..inside };
-    let server = Background::start_observed(config, tokens, inside)?;
+    let inside = Inside { logic: Some(game::hunt()), population: Some(Arc::new(DemoNpcs)) };
+    let server = Background::start_inside(config, tokens, inside)?;
     let reach = server.reach().clone();
     let first = reach.directory.scenes().next().context("the configuration has no scene")?;
     let url = reach.url().context("the server has no listener for clients")?;
@@ -67,7 +61,7 @@ fn embedded(args: &WalkArgs, mut config: Config) -> anyhow::Result<Report> {
         hunters.abort();
         report
     })?;
-    served(&mut report, &reach, judge.as_ref());
+    served(&mut report, &reach);
     Ok(report)
 }
 

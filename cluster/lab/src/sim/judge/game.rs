@@ -1,8 +1,8 @@
 //! What must hold where regions run the rules of `hunt`: the promises of the game, and those of the layer that runs it.
 //!
 //! [`Watched`] stands between a region and its rules. It tells the judge what the logic is told and what it commands,
-//! and gives commands of its own for entities anywhere. [`Judge::game_acted`] sees the entities of every region in every
-//! tick. What must hold at rest is in `wealth`.
+//! and gives commands of the judge's own for entities anywhere. [`Judge::game_acted`] sees the entities of every region
+//! in every tick. What must hold at rest is in `wealth`.
 
 mod commands;
 mod events;
@@ -19,20 +19,18 @@ use std::time::Duration;
 use purview::actor::logic::LogicFactory;
 use purview::scene::messages::{Command, LogicEvent};
 use purview::scene::properties::{Properties, PropertyId};
-use purview::scene::region::{Commands, Known};
-use purview::scene::{EntityId, Epoch, Region, RegionId, SceneId};
+use purview::scene::region::{Commands, GameLogic, Known};
+use purview::scene::{EntityId, Epoch, Kind, Region, RegionId};
 
 use self::commands::Probes;
 pub(super) use self::history::{History, When};
 use self::hits::Hits;
-pub(super) use self::watching::WatchRadii;
 use self::watching::Watching;
 pub(super) use self::wealth::{FRESH, SETTLED};
-use super::{Authority, Host, Inner, Invariant, Journal, Judge, Scope, TICK, Wrong};
+use super::{Authority, Eye, Host, Inner, Invariant, Judge, TICK, Wrong};
 use crate::game::accounts::Holding;
 use crate::game::each_region;
 use crate::game::rules::{DROP, LAIR, MONSTER, PLAYER};
-use crate::game::watched::{Watched, Watcher};
 use crate::rng::Rng;
 use crate::sim::Logic;
 
@@ -129,23 +127,7 @@ impl Judge {
         unsaved.filter(|(_, from)| !is_alive(*from)).map(|(id, _)| id).collect()
     }
 
-    /// A judge of nothing but the game, by the rules of `hunt`, in a process that has a clock. By scene it is within which
-    /// radii monsters sight and lose players, centimetres.
-    pub(crate) fn of_live_game(watch_cm: BTreeMap<SceneId, (i32, i32)>) -> Judge {
-        let judge = Judge::new(Journal::new(false, None), Scope::default());
-        let watch = Some(WatchRadii::ByScene(watch_cm));
-        Judge { watch, logic: Some(Logic::Hunt), ..judge }
-    }
-
-    /// Forgets entities that no region has had for so long.
-    pub(crate) fn forget_game_before(&self, age: Duration) {
-        let (now, mut inner) = (self.journal.now(), self.inner());
-        inner.game.entities.retain(|_, seen| now.saturating_sub(seen.at) <= age);
-        let Game { entities, hits, .. } = &mut inner.game;
-        hits.retain(|id| entities.contains_key(&id));
-    }
-
-    pub(crate) fn game_acted(&self, region: &Region) {
+    pub(super) fn game_acted(&self, region: &Region) {
         if self.is_outdated(region) {
             return;
         }
@@ -291,51 +273,61 @@ impl Game {
 /// The rules of each region of a simulated process, seen by the judge, whose own commands are drawn from the seed.
 pub fn watched_game(
     rules: Arc<dyn LogicFactory>,
-    eye: Arc<super::Eye>,
+    eye: Arc<Eye>,
     seed: u64,
 ) -> Arc<dyn LogicFactory> {
     each_region(move |scene, region| {
-        let rules = rules.make(scene, region)?;
-        let probes = Some(Rng::new(seed ^ u64::from(region.0) << 32));
-        let watcher = GameEye { probes, ..GameEye::of(&eye) };
-        Some(Box::new(Watched { rules, watcher }))
+        let (rules, eye) = (rules.make(scene, region)?, eye.clone());
+        let probes = Rng::new(seed ^ u64::from(region.0) << 32);
+        Some(Box::new(Watched { rules, eye, probes }))
     })
 }
 
-pub(crate) struct GameEye {
-    eye: Arc<super::Eye>,
-    /// The judge gives commands of its own, drawn from this.
-    probes: Option<Rng>,
+/// The rules of a region, and the judge that sees them.
+struct Watched {
+    rules: Box<dyn GameLogic>,
+    eye: Arc<Eye>,
+    /// The judge's own commands are drawn from this.
+    probes: Rng,
 }
 
-impl GameEye {
-    pub fn of(eye: &Arc<super::Eye>) -> GameEye {
-        GameEye { eye: eye.clone(), probes: None }
+impl GameLogic for Watched {
+    fn kinds_of_each(&self) -> &[Kind] {
+        self.rules.kinds_of_each()
     }
 
-    fn is_over(&self) -> bool {
-        self.eye.closed.load(Relaxed)
+    fn each(&self, region: &Region, entity: Known<'_>, commands: &mut Commands) {
+        self.rules.each(region, entity, commands);
     }
-}
 
-impl Watcher for GameEye {
-    fn told(&mut self, region: &Region, events: &[LogicEvent]) {
-        let judge = &self.eye.judge;
-        if !self.is_over() && !judge.is_outdated(region) {
+    fn closed(&mut self, region: &Region) {
+        self.rules.closed(region);
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.rules.is_at_rest()
+    }
+
+    fn save(&self) -> Vec<u8> {
+        self.rules.save()
+    }
+
+    fn restore(&mut self, saved: &[u8], has_moved: bool) {
+        self.rules.restore(saved, has_moved);
+    }
+
+    fn tick(&mut self, region: &Region, events: &[LogicEvent], commands: &mut Commands) {
+        let (judge, is_over) = (&self.eye.judge, self.eye.closed.load(Relaxed));
+        if !is_over && !judge.is_outdated(region) {
             judge.logic_is_told(region, events);
         }
-    }
-
-    fn commanded(&mut self, region: &Region, commands: &mut Commands) {
-        if self.is_over() {
+        self.rules.tick(region, events, commands);
+        if is_over {
             return;
         }
-        let judge = &self.eye.judge;
         judge.logic_commands(region, commands);
-        if let Some(rng) = self.probes.as_mut()
-            && rng.one_in(4)
-        {
-            judge.probe(region, rng, commands);
+        if self.probes.one_in(4) {
+            judge.probe(region, &mut self.probes, commands);
         }
     }
 }

@@ -134,14 +134,15 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::TICK;
+    use super::super::super::{Scope, TICK};
     use super::*;
+    use crate::sim::journal::Journal;
 
     const ID: EntityId = EntityId(7);
 
     /// A judge of a command that has ended as unknown after this time, two seconds after it was given.
     fn unknown_after(ended: Duration) -> Judge {
-        let judge = Judge::of_live_game(Default::default());
+        let judge = Judge::new(Journal::new(false, None), Scope::default());
         let unknown = Unknown { name: 1, given: ended - Duration::from_secs(2), ended };
         judge.inner().game.probes.unknown.insert(ID, unknown);
         judge

@@ -68,11 +68,6 @@ impl Hits {
         Ok(())
     }
 
-    pub fn retain(&mut self, keep: impl Fn(EntityId) -> bool) {
-        self.last.retain(|id, _| keep(*id));
-        self.waiting.retain(|id, _| keep(*id));
-    }
-
     pub fn sees(
         &mut self,
         id: EntityId,
@@ -92,6 +87,7 @@ impl Hits {
             format!("{id} has {} hit points, and not {due}: {before:?}, {hit:?}", seen.what.hp);
         Err((Invariant::HitPoints, vec![id], text))
     }
+
     /// Whether an entity has the hit points of a command that has waited for it. Those before were applied, too.
     fn has_waited(&mut self, id: EntityId, seen: &Seen) -> bool {
         let Some(waiting) = self.waiting.get_mut(&id) else { return false };

@@ -12,28 +12,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::messages::{EnterCause, LeaveCause, LogicEvent};
-use purview::scene::{EntityId, Epoch, Plane, Pos, Region, RegionId, SceneId};
+use purview::scene::{EntityId, Epoch, Plane, Pos, Region, RegionId};
 
 use super::super::{Invariant, Judge, Wrong};
 use crate::game::rules::{MONSTER, PLAYER};
 
 type Sights = BTreeSet<EntityId>;
-
-/// Within which radii monsters sight and lose players, centimetres.
-#[derive(Debug, Clone)]
-pub(in crate::sim::judge) enum WatchRadii {
-    Everywhere((i32, i32)),
-    ByScene(BTreeMap<SceneId, (i32, i32)>),
-}
-
-impl WatchRadii {
-    fn in_scene(&self, scene: SceneId) -> (i32, i32) {
-        match self {
-            WatchRadii::Everywhere(radii) => *radii,
-            WatchRadii::ByScene(all) => all.get(&scene).copied().unwrap_or_default(),
-        }
-    }
-}
 
 /// What an entity has in sight, by what the logic of its region was told.
 #[derive(Debug, Clone)]
@@ -175,7 +159,7 @@ fn has_moved(events: &[LogicEvent]) -> BTreeSet<EntityId> {
 
 impl Judge {
     /// A tick of a region that runs the game is over: all is where it was when the region looked.
-    pub(crate) fn game_tick_over(&self, region: &Region) {
+    pub(in super::super) fn game_tick_over(&self, region: &Region) {
         if self.is_outdated(region) {
             return;
         }
@@ -213,8 +197,7 @@ impl Judge {
 
     /// The players that an entity has in sight by its radii, and by what it had in sight before.
     fn in_radius(&self, region: &Region, (plane, pos): (Plane, Pos), had: &Sights) -> Sights {
-        let radii = self.watch.as_ref().map(|watch| watch.in_scene(region.scene_id()));
-        let (enter_cm, leave_cm) = radii.unwrap_or_default();
+        let (enter_cm, leave_cm) = self.watch_cm.unwrap_or_default();
         let near =
             |radius_cm| region.within(plane, PLAYER, pos, radius_cm).into_iter().map(|e| e.id);
         near(enter_cm).chain(near(leave_cm).filter(|id| had.contains(id))).collect()
