@@ -2,7 +2,8 @@
 //! busier of them no more than before.
 //!
 //! A ghost costs more than its original, so a crowd on both sides of a border costs its two regions more than twice what
-//! it costs one.
+//! it costs one. A border may go back past a crowd at any time: it only goes where less is to be done, so that it does
+//! not go to and fro.
 
 use super::ground::Ground;
 use super::record::{Action, Candidate, Ranking, Rejection, Rule, Subject};
@@ -38,23 +39,22 @@ fn weigh(round: &Round<'_>, a: usize, b: usize, ranking: &mut Ranking) {
     let (gives, takes) = (&state.regions[a], &state.regions[b]);
     let (Some(h), Some(n)) = (gives.node, takes.node) else { return };
     let ground = Ground::new(round, &[a, b]);
+    let before = [gives, takes].map(|region| ground.share(&region.plot));
+    // What the nodes have to do beside these regions.
+    let rest = |node: usize, its: f64| state.nodes[node].share - state.on(node, its);
+    let busier = |[left, more]: [f64; 2]| {
+        let node = if h == n {
+            rest(h, gives.share + takes.share) + state.on(h, left + more)
+        } else {
+            (rest(h, gives.share) + state.on(h, left)).max(rest(n, takes.share) + state.on(n, more))
+        };
+        node.max(left).max(more)
+    };
     for lands in 1..=ROWS {
         let Some((left, more)) = gives.plot.given(&takes.plot, lands) else { continue };
-        let after = [ground.share(a, &left), ground.share(b, &more)];
-        let saved = gives.share + takes.share - after[0] - after[1];
-        let busier = |shares: [f64; 2]| {
-            let on = |(node, before): (usize, f64), after: f64| {
-                state.nodes[node].share + state.on(node, after - before)
-            };
-            let nodes = [on((h, gives.share), shares[0]), on((n, takes.share), shares[1])];
-            let node = if h == n {
-                nodes[0] + nodes[1] - state.nodes[h].share
-            } else {
-                nodes[0].max(nodes[1])
-            };
-            node.max(shares[0]).max(shares[1])
-        };
-        let is_slower = busier(after) > busier([gives.share, takes.share]);
+        let after = [left, more].map(|plot| ground.share(&plot));
+        let saved = before[0] + before[1] - after[0] - after[1];
+        let is_slower = busier(after) > busier(before);
         let handed = (ground.players(&gives.plot) - ground.players(&left)).max(0.0);
         let candidate = Candidate {
             action: Action::Shift { from: gives.id, to: takes.id, lands },

@@ -19,6 +19,8 @@ pub(super) struct Ground<'a> {
     scene: &'a SceneState<'a>,
     window: Window,
     now: Vec<Plot>,
+    /// The measured load of the regions by the predicted one.
+    scale: f64,
     /// Regions near these, and how many neighbours each has.
     near: OnceCell<Vec<(Plot, usize)>>,
 }
@@ -36,15 +38,17 @@ impl<'a> Ground<'a> {
             ..all
         });
         let window = Window::new(&around, scene, &state.regions, state.settings.ghost);
-        Ground { round, scene, window, now, near: OnceCell::new() }
+        let measured: f64 = regions.iter().map(|at| state.regions[*at].share).sum();
+        let predicted: f64 = now.iter().map(|plot| scene.share(window.cost(plot))).sum();
+        let scale =
+            if predicted > 0.0 { (measured / predicted).clamp(SCALE.0, SCALE.1) } else { 1.0 };
+        Ground { round, scene, window, now, scale, near: OnceCell::new() }
     }
 
-    /// The share of a tick that a region would have with other ground, by what it has with its present ground.
-    pub(super) fn share(&self, region: usize, ground: &Plot) -> f64 {
-        let its = &self.round.state.regions[region];
-        let now = self.scene.share(self.window.cost(&its.plot));
-        let scale = if now > 0.0 { (its.share / now).clamp(SCALE.0, SCALE.1) } else { 1.0 };
-        scale * self.scene.share(self.window.cost(ground))
+    /// The share of a tick that a region of this ground would have. All ground is judged by one scale, so that errors
+    /// of measurement do not favour any of it.
+    pub(super) fn share(&self, ground: &Plot) -> f64 {
+        self.scale * self.scene.share(self.window.cost(ground))
     }
 
     pub(super) fn players(&self, ground: &Plot) -> f64 {

@@ -161,7 +161,7 @@ proptest! {
     ) {
         let mut paper = Paper::new(nodes, [0, 1, 2, 3].map(|node| node % nodes));
         with_wishes(&mut paper, wishes);
-        paper.settings.moves_per_min = pace as usize;
+        paper.settings.moves_per_min = 1;
         let mut past = Past::default();
         for (crowds, seconds) in phases {
             gather(&mut paper, &crowds);

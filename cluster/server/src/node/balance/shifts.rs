@@ -35,8 +35,8 @@ fn weigh(round: &Round<'_>, (a, h): (usize, usize), (b, n): (usize, usize), rank
     let ground = Ground::new(round, &[a, b]);
     for lands in 1..=ROWS {
         let Some((left, more)) = gives.plot.given(&takes.plot, lands) else { continue };
-        let after = [ground.share(a, &left), ground.share(b, &more)];
-        let change = [after[0] - gives.share, after[1] - takes.share];
+        let after = [left, more].map(|plot| ground.share(&plot));
+        let change = [after[0] - ground.share(&gives.plot), after[1] - ground.share(&takes.plot)];
         let (hot, cold) = (&state.nodes[h], &state.nodes[n]);
         let on_cold = cold.share + state.on(n, change[1]);
         let gain = hot.share - on_cold.max(hot.share + state.on(h, change[0]));
@@ -51,7 +51,9 @@ fn weigh(round: &Round<'_>, (a, h): (usize, usize), (b, n): (usize, usize), rank
             refusal: None,
         };
         let plots = [left, more];
+        let returns = round.memory.has_taken(gives.id, takes.id);
         let refusal = is_worth_it(round, &candidate, on_cold)
+            .and(if returns { Err(Rejection::Tabu) } else { Ok(()) })
             .and_then(|()| may_shift(round, [a, b], [h, n]))
             .and_then(|()| ground.may_be(&plots));
         ranking.weigh(Candidate { refusal: refusal.err(), ..candidate });
@@ -76,10 +78,6 @@ pub(super) fn may_shift(
     both: [usize; 2],
     nodes: [usize; 2],
 ) -> Result<(), Rejection> {
-    let [a, b] = both.map(|at| round.state.regions[at].id);
-    if round.memory.has_taken(a, b) {
-        return Err(Rejection::Tabu);
-    }
     if nodes.iter().any(|node| round.is_taken(*node)) {
         return Err(Rejection::Busy);
     }

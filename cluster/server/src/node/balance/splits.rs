@@ -44,7 +44,7 @@ fn weigh(
 ) -> Candidate {
     let (state, settings) = (round.state, round.settings());
     let its = &state.regions[region];
-    let after = [ground.share(region, &a), ground.share(region, &b)];
+    let after = [a, b].map(|part| ground.share(&part));
     let players = [ground.players(&a), ground.players(&b)];
     // The part with fewer players gets the new id and may move.
     let first = (players[0], after[0]) < (players[1], after[1]);

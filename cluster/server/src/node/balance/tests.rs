@@ -270,6 +270,34 @@ fn a_border_through_a_crowd_is_shifted_past_it() {
 }
 
 #[test]
+fn a_border_goes_back_past_a_crowd_that_has_come_to_it() {
+    let mut paper = Paper::new(2, [0, 1, 0, 1]).with((0, 1), 350).with((3, 1), 250);
+    let gather = std::mem::replace(&mut paper.settings.gather, f64::INFINITY);
+    let (from, to, lands) = (RegionId(0), RegionId(1), 2);
+    let decision = paper.wait(10);
+    assert_eq!(decision.actions, [Action::Shift { from, to, lands }]);
+    paper.act(decision.actions[0]);
+    paper.settings.gather = gather;
+    paper.players.fill(0);
+    let mut paper = paper.with((1, 1), 210).with((2, 1), 200);
+    let decision = paper.wait(30);
+    assert_eq!(decision.actions, [Action::Shift { from: to, to: from, lands }]);
+}
+
+#[test]
+fn a_border_stays_if_only_errors_of_measurement_make_its_crowd_lighter_in_one_region() {
+    let mut paper = Paper::new(2, [0, 1, 0, 1]).with((2, 1), 60).with((3, 1), 140);
+    paper = paper.with((4, 1), 140).with((5, 1), 60);
+    paper.report();
+    for (region, error) in [(0, 1.05), (1, 0.95)] {
+        paper.input.reports.get_mut(&RegionId(region)).unwrap().tick_us *= error;
+    }
+    let decision = decide(&paper.input, &paper.settings, &mut paper.memory);
+    assert_eq!(decision.actions, []);
+    assert_eq!(record(&decision, Rule::Gather).outcome, Err(Rejection::Heavy));
+}
+
+#[test]
 fn light_regions_of_a_node_are_merged_down_to_the_least_number() {
     let mut paper = Paper::new(2, [0, 0, 0, 1]).with((1, 1), 20).with((6, 1), 10);
     let (region, gone) = (RegionId(0), RegionId(1));
