@@ -25,6 +25,8 @@ const NEW: f64 = 0.15;
 pub enum Policy {
     /// Nothing: each node has as many regions as any other.
     Counts,
+    /// The busiest node gives its heaviest region, or half of it, to the least busy one.
+    Halving,
     /// What `purview_server::node::balance` decides.
     Proposed,
 }
@@ -80,6 +82,10 @@ pub(super) fn scene(name: String, layout: Layout, min_regions: u32) -> SceneInpu
         whole: Vec::new(),
         reserved: Vec::new(),
     }
+}
+
+impl Policy {
+    pub const ALL: [Policy; 3] = [Policy::Counts, Policy::Halving, Policy::Proposed];
 }
 
 impl Cluster {
@@ -139,6 +145,8 @@ impl Cluster {
         }
         match self.policy {
             Policy::Counts => {}
+            Policy::Halving if now_s.is_multiple_of(5) => self.halve(field),
+            Policy::Halving => {}
             Policy::Proposed => self.decide(field),
         }
     }
@@ -200,4 +208,42 @@ impl Cluster {
             }
         }
     }
+
+    /// The policy that looks at loads alone.
+    fn halve(&mut self, field: &Field) {
+        let mut nodes = vec![0.0; self.input.nodes.len()];
+        for (region, node) in &self.input.owners {
+            nodes[node.0 as usize] += self.measured[region];
+        }
+        let mean = nodes.iter().sum::<f64>() / nodes.len() as f64;
+        let by_load = |a: &usize, b: &usize| nodes[*a].total_cmp(&nodes[*b]);
+        let (Some(hot), Some(cold)) =
+            ((0..nodes.len()).max_by(by_load), (0..nodes.len()).min_by(by_load))
+        else {
+            return;
+        };
+        let its = self.input.owners.iter().filter(|(_, node)| node.0 as usize == hot);
+        let heaviest =
+            its.map(|(id, _)| *id).max_by(|a, b| self.measured[a].total_cmp(&self.measured[b]));
+        let Some(region) = heaviest.filter(|_| nodes[hot] > 1.1 * mean) else { return };
+        let [from, to] = [hot, cold].map(|node| Incarnation(node as u64));
+        if self.measured[&region] <= 0.5 * (nodes[hot] - nodes[cold]) {
+            return self.act(Action::Move { region, from, to }, field);
+        }
+        let (layout, plot) =
+            (&self.input.scenes[0].layout, self.plots().iter().find(|p| p.id == region));
+        let Some(plot) = plot.copied() else { return };
+        let (axis, part) = (longer(&plot), layout.next);
+        let (begin, end) = plot.along(axis);
+        if end - begin >= 2 {
+            let land = begin + (end - begin) / 2;
+            self.act(Action::Split { region, axis, land, first: false }, field);
+            self.act(Action::Move { region: part, from, to }, field);
+        }
+    }
+}
+
+fn longer(plot: &Plot) -> purview::scene::layout::Axis {
+    use purview::scene::layout::Axis;
+    if plot.x1 - plot.x0 >= plot.z1 - plot.z0 { Axis::X } else { Axis::Z }
 }

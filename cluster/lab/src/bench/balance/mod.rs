@@ -130,7 +130,7 @@ impl Means {
 pub fn bench_balance(args: &BenchBalanceArgs) -> BalanceBench {
     let mut bench = BalanceBench::default();
     for scenario in &args.scenarios {
-        for policy in [Policy::Counts, Policy::Proposed] {
+        for policy in Policy::ALL {
             for seed in 1..=args.seeds {
                 let row = run(*scenario, policy, args.players as usize, seed);
                 eprintln!("{row:?}");

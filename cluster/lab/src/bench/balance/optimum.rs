@@ -107,5 +107,5 @@ pub(super) fn small(maps: u64) -> Vec<Small> {
             optimum_cpu: mean(2),
         }
     };
-    [Policy::Counts, Policy::Proposed].into_iter().map(of).collect()
+    Policy::ALL.into_iter().map(of).collect()
 }
