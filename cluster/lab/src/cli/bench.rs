@@ -71,7 +71,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         BenchCommand::Logic(args) => bench_logic(args)?.show(json),
         BenchCommand::Takeover(args) => bench_takeover(args)?.show(json),
         BenchCommand::Recovery(args) => bench_recovery(args)?.show(json),
-        BenchCommand::Balance(args) => bench_balance(args).show(json),
+        BenchCommand::Balance(args) => bench_balance(args)?.show(json),
         BenchCommand::Prediction(args) => bench_prediction(args)?.show(json),
         BenchCommand::Market(args) => bench_market(args)?.show(json),
         BenchCommand::Relocation(args) => bench_relocation(args)?.show(json),

@@ -5,17 +5,25 @@ mod cluster;
 mod field;
 mod large;
 mod optimum;
+mod recorded;
 mod workload;
 
+use std::path::PathBuf;
+
+use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
 use super::{Shown, percentile};
+use crate::args::name;
+use crate::load::trace::Trace;
 use crate::shown::{lines, table};
 use cluster::Cluster;
 pub use cluster::{Policy, Tally};
+use field::Field;
 pub use large::Large;
 pub use optimum::Small;
+use recorded::Recorded;
 pub use workload::Scenario;
 use workload::Workload;
 
@@ -39,6 +47,9 @@ pub struct BenchBalanceArgs {
     /// What the players do.
     #[arg(long, value_delimiter = ',', default_values = ["market", "crowd", "star", "login-wave", "two-crowds"])]
     pub scenarios: Vec<Scenario>,
+    /// Recordings of people, as for `load replay`, whose ground is stretched over the map.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    pub traces: Vec<PathBuf>,
     /// Players.
     #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub players: u32,
@@ -55,7 +66,8 @@ pub struct BenchBalanceArgs {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct BalanceRow {
-    pub scenario: Scenario,
+    /// The scenario or the recording.
+    pub scenario: String,
     pub policy: Policy,
     pub seed: u64,
     /// The busiest node by the mean node, 95th percentile over time.
@@ -83,7 +95,8 @@ pub struct BalanceBench {
 
 impl Shown for BalanceBench {
     fn text(&self) -> serde_json::Result<String> {
-        let of_seeds = self.rows.chunk_by(|a, b| (a.scenario, a.policy) == (b.scenario, b.policy));
+        let of_seeds =
+            self.rows.chunk_by(|a, b| (&a.scenario, a.policy) == (&b.scenario, b.policy));
         let means = of_seeds.map(Means::of).collect::<Vec<_>>();
         let [means, small] = [table(&means)?, table(&self.small)?];
         let large = self.large.as_ref().map_or(Ok(String::new()), lines)?;
@@ -94,7 +107,7 @@ impl Shown for BalanceBench {
 /// The runs of a scenario and policy. What is not called the worst, the most or a sum is the mean of all seeds.
 #[derive(Debug, Serialize)]
 struct Means {
-    scenario: Scenario,
+    scenario: String,
     policy: Policy,
     busiest_by_mean: f64,
     busiest_ms: f64,
@@ -112,7 +125,7 @@ impl Means {
             |of: fn(&BalanceRow) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
         let most = |of: fn(&BalanceRow) -> f64| rows.iter().map(of).fold(0.0, f64::max);
         Means {
-            scenario: rows[0].scenario,
+            scenario: rows[0].scenario.clone(),
             policy: rows[0].policy,
             busiest_by_mean: mean(|row| row.busiest_by_mean),
             busiest_ms: mean(|row| row.busiest_ms),
@@ -126,13 +139,28 @@ impl Means {
     }
 }
 
+/// What the players do.
+enum Walks {
+    Scenario(Scenario),
+    Recorded(Recorded),
+}
+
 /// Runs the benchmark, and tells each row on standard error.
-pub fn bench_balance(args: &BenchBalanceArgs) -> BalanceBench {
+///
+/// # Errors
+/// A recording cannot be read.
+pub fn bench_balance(args: &BenchBalanceArgs) -> anyhow::Result<BalanceBench> {
     let mut bench = BalanceBench::default();
-    for scenario in &args.scenarios {
+    let scenarios = args.scenarios.iter().map(|scenario| Ok(Walks::Scenario(*scenario)));
+    let recorded = args.traces.iter().map(|file| {
+        let trace = Trace::open(file).with_context(|| file.display().to_string())?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Walks::Recorded(Recorded::new(name, &trace, RUN_S)))
+    });
+    for walks in scenarios.chain(recorded).collect::<anyhow::Result<Vec<_>>>()? {
         for policy in Policy::ALL {
             for seed in 1..=args.seeds {
-                let row = run(*scenario, policy, args.players as usize, seed);
+                let row = run(&walks, policy, args.players as usize, seed);
                 eprintln!("{row:?}");
                 bench.rows.push(row);
             }
@@ -142,15 +170,33 @@ pub fn bench_balance(args: &BenchBalanceArgs) -> BalanceBench {
         bench.small = optimum::small(args.small);
     }
     bench.large = (args.large > 0).then(|| large::large(args.large));
-    bench
+    Ok(bench)
 }
 
-fn run(scenario: Scenario, policy: Policy, players: usize, seed: u64) -> BalanceRow {
-    let mut workload = Workload::new(scenario, players, LANDS, seed);
+fn run(walks: &Walks, policy: Policy, players: usize, seed: u64) -> BalanceRow {
+    match walks {
+        Walks::Scenario(scenario) => {
+            let mut workload = Workload::new(*scenario, players, LANDS, seed);
+            let fields = (0..RUN_S).map(|t| workload.step(t as f64));
+            measure(name(scenario), policy, seed, fields)
+        }
+        Walks::Recorded(recorded) => {
+            let fields = recorded.fields(players, LANDS, seed);
+            measure(recorded.name.clone(), policy, seed, fields)
+        }
+    }
+}
+
+/// Lets a policy act on a map in each second of the run.
+fn measure(
+    scenario: String,
+    policy: Policy,
+    seed: u64,
+    fields: impl Iterator<Item = Field>,
+) -> BalanceRow {
     let mut cluster = Cluster::new(policy, 4, LANDS / 4, 4, seed + 99);
     let mut seconds = Vec::new();
-    for t in 0..RUN_S {
-        let field = workload.step(t as f64);
+    for (t, field) in (0..).zip(fields) {
         let (nodes, region) = cluster.loads(&field);
         let (busiest, all) = (nodes.iter().copied().fold(0.0, f64::max), nodes.iter().sum::<f64>());
         let by_mean = busiest * nodes.len() as f64 / all;
@@ -187,8 +233,9 @@ mod tests {
 
     #[test]
     fn market_has_half_the_busiest_node_and_star_is_not_worse_than_counts() {
-        let both =
-            |scenario| [Policy::Counts, Policy::Proposed].map(|p| run(scenario, p, 4_000, 1));
+        let both = |scenario| {
+            [Policy::Counts, Policy::Proposed].map(|p| run(&Walks::Scenario(scenario), p, 4_000, 1))
+        };
         let [counts, proposed] = both(Scenario::Market);
         assert!(proposed.busiest_ms < 0.5 * counts.busiest_ms, "{counts:?}\n{proposed:?}");
         assert!(proposed.cpu < 1.15 * counts.cpu, "{counts:?}\n{proposed:?}");

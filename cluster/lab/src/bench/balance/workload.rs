@@ -9,7 +9,7 @@ use super::field::{Field, LAND};
 use crate::rng::Rng;
 
 /// The side of a patch, metres.
-const PATCH_M: f64 = 32.0;
+pub(super) const PATCH_M: f64 = 32.0;
 
 /// How fast players run, metres per second.
 const SPEED: f64 = 5.0;
