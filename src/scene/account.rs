@@ -22,6 +22,9 @@ pub const PLANES_MAX: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account(Option<Arc<Details>>);
 
+/// An account as it is encoded.
+type Encoded = Option<(String, Bytes, Vec<(String, Plane)>)>;
+
 #[derive(Debug, PartialEq, Eq)]
 struct Details {
     subject: Box<str>,
@@ -99,8 +102,7 @@ impl Serialize for Account {
 
 impl<'de> Deserialize<'de> for Account {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Account, D::Error> {
-        let details: Option<(String, Bytes, Vec<(String, Plane)>)> =
-            Deserialize::deserialize(deserializer)?;
+        let details: Encoded = Deserialize::deserialize(deserializer)?;
         let Some((subject, claims, planes)) = details else { return Ok(Account::NONE) };
         Account::new(&subject, claims, &planes).map_err(serde::de::Error::custom)
     }
