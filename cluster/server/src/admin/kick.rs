@@ -16,11 +16,9 @@ use crate::node::logins::is_subject;
 use crate::node::orders::OrderError;
 use crate::whole_numbers::whole;
 
-/// End the sessions of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KickOrder {
-    /// The subject of the tokens.
     pub subject: String,
     /// How long new sessions are refused, in milliseconds; 0: not at all; absent: an earlier
     /// refusal stays in force.

@@ -206,7 +206,6 @@ fn everything_is_late() -> bool {
     mutants::has(Mutant::AckedLate) || mutants::has(Mutant::SaidToBoth)
 }
 
-/// The gRPC service for tonic.
 #[derive(Debug, Clone)]
 pub(super) struct Peers(pub(super) Arc<Inboxes>);
 
