@@ -84,17 +84,17 @@ pub struct ConsoleState {
     pub collectors: Vec<Box<dyn Collector>>,
     /// The name of this node, shown as the owner of its regions.
     pub node: String,
-    /// This process's view of its cluster, as JSON; `None` in a single-process server.
+    // A console alone, as in tests, has none of these.
+    /// This process's view of its cluster, as JSON.
     pub cluster: Option<ClusterView>,
-    /// What may be ordered; `None` where it is alone.
     pub orders: Option<crate::node::orders::Orders>,
-    /// Asks other processes for the entities that live there; `None` in a single process.
+    /// Asks other processes for the entities that live there.
     pub others: Option<AskOthers>,
-    /// Asks the leader of balancing; `None` in a single process.
+    /// Asks the leader of balancing.
     pub balance: Option<balance::AskBalance>,
-    /// Further conditions of `/ready`; `None`: at least one region.
+    /// Further conditions of `/ready`; otherwise at least one region.
     pub readiness: Option<Readiness>,
-    /// What keeps the cluster from being whole, as this process sees it; `None`: it is.
+    /// What keeps the cluster from being whole, as this process sees it.
     pub whole: Option<Readiness>,
     /// Lists the logic workers that the process knows; `None`: it lets none in.
     pub workers: Option<ListWorkers>,

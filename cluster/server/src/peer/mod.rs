@@ -205,7 +205,7 @@ impl Links {
         executor: Executor,
     ) -> Links {
         let router = Arc::new(Router::default());
-        let inboxes = Arc::new(Inboxes::new(&identity, router.clone(), executor.clone()));
+        let inboxes = Arc::new(Inboxes::new(identity.clone(), router.clone(), executor.clone()));
         let links = Links(Arc::new(Inner {
             identity,
             executor,
