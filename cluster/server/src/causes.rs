@@ -11,7 +11,6 @@ pub fn causes(error: &anyhow::Error) -> String {
     })
 }
 
-/// The error and all its causes.
 pub fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

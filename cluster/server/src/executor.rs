@@ -22,7 +22,6 @@ pub enum Executor {
 }
 
 impl Executor {
-    /// Starts a task.
     pub fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,

@@ -22,37 +22,23 @@ pub const TOKEN_VAR: &str = "PURVIEW_TOKEN";
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// Not the address of a console.
     #[error("cannot ask {0:?}: write http://host:port or https://host:port")]
     BadUrl(String),
     /// There is nothing to judge the console's certificate by.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// No answer, or only a part of one.
     #[error("{url} does not answer: {cause}")]
-    NoAnswer {
-        /// The address that was asked.
-        url: String,
-        /// What went wrong at the bottom.
-        cause: String,
-    },
-    /// No answer in time.
+    NoAnswer { url: String, cause: String },
     #[error("{url} does not answer within {} s", ANSWER_LIMIT.as_secs())]
-    Silent {
-        /// The address that was asked.
-        url: String,
-    },
+    Silent { url: String },
 }
 
-/// The response of a console.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
     /// The status, for example 200.
     pub status: u16,
-    /// The body, at most 16 MiB.
     pub body: Bytes,
 }
 
@@ -61,7 +47,6 @@ pub struct HttpResponse {
 pub struct Caller {
     /// The console's token, if it asks for one. A token that cannot stand in a header is not sent.
     pub token: Option<String>,
-    /// The authorities.
     pub trust: Trust,
 }
 
@@ -81,9 +66,6 @@ impl Caller {
     }
 
     /// `POST` of JSON, as [`Caller::get`].
-    ///
-    /// # Errors
-    /// As [`Caller::get`].
     pub async fn post(
         &self,
         base: &str,
@@ -115,17 +97,11 @@ impl Caller {
 }
 
 /// `GET` of `path` with the token that the environment names, if it does.
-///
-/// # Errors
-/// As [`Caller::get`].
 pub async fn get(base: &str, path: &str) -> Result<HttpResponse, HttpError> {
     get_as(base, path, std::env::var(TOKEN_VAR).ok().as_deref()).await
 }
 
 /// `GET` as [`Caller::get`], with the authorities of the machine.
-///
-/// # Errors
-/// As [`Caller::get`].
 pub async fn get_as(
     base: &str,
     path: &str,
@@ -135,9 +111,6 @@ pub async fn get_as(
 }
 
 /// `POST` of JSON, as [`get_as`].
-///
-/// # Errors
-/// As [`Caller::get`].
 pub async fn post_as(
     base: &str,
     path: &str,

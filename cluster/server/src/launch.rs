@@ -25,31 +25,15 @@ const READY_PAUSE: Duration = Duration::from_millis(20);
 /// How often a server is started again because another process took its port.
 const STARTS_MAX: usize = 5;
 
-/// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// It is not installed.
     #[error("{program} is not installed: apt-get install {package}")]
-    Missing {
-        /// The program that was looked for.
-        program: &'static str,
-        /// Debian's package that has it.
-        package: &'static str,
-    },
-    /// The system did not do what it was asked.
+    Missing { program: &'static str, package: &'static str },
     #[error("{what}: {cause}")]
-    System {
-        /// What was tried.
-        what: String,
-        /// The system's error.
-        cause: std::io::Error,
-    },
-    /// The server ended, or was not ready in time.
+    System { what: String, cause: std::io::Error },
     #[error("{program} does not start: {cause}\n{log}")]
     NotUp {
-        /// The program.
         program: &'static str,
-        /// How it ended, or that it did not.
         cause: String,
         /// The last lines of its log.
         log: String,
@@ -60,7 +44,6 @@ fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError
     move |cause| ServerError::System { what: what.into(), cause }
 }
 
-/// The data directory of a server.
 pub enum DataFolder {
     /// A directory of the caller's, which stays.
     Given(PathBuf),

@@ -6,6 +6,10 @@
 //! `admission` bounds the connections of every listener.
 //! `logic` connects workers with the rules of a game. `interest` is a service of its own, interest
 //! management for other game servers. Both are services of `grpc`.
+//!
+//! Programs that embed a server need `config`, `process`, `logic::client` and `interest`, where everything public has
+//! a comment. Elsewhere comments say what names, types and messages do not.
+#![allow(missing_docs, reason = "names, types and messages say the rest")]
 
 pub mod admin;
 pub mod admission;
@@ -13,12 +17,14 @@ pub mod backup;
 #[doc(hidden)]
 pub mod boundaries;
 pub mod causes;
+#[warn(missing_docs)]
 pub mod config;
 pub mod descriptors;
 pub mod executor;
 pub mod gateway;
 pub mod grpc;
 pub mod http;
+#[warn(missing_docs)]
 pub mod interest;
 pub mod launch;
 pub mod logic;
@@ -29,6 +35,7 @@ pub mod metrics;
 pub mod node;
 pub mod peer;
 pub mod play;
+#[warn(missing_docs)]
 pub mod process;
 mod questions;
 mod random;

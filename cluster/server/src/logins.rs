@@ -28,12 +28,9 @@ use tokio::time::Instant;
 /// The policy for two sessions of one subject.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Duplicate {
-    /// The newer one replaces the older.
     #[default]
     Replace,
-    /// The newer one is refused.
     Refuse,
-    /// Both stay.
     Allow,
 }
 
@@ -167,7 +164,6 @@ impl Inner {
 }
 
 impl Subjects {
-    /// No sessions yet.
     pub fn new(duplicate: Duplicate) -> Subjects {
         let (held, news) = Default::default();
         Subjects(Arc::new(Inner { duplicate, held, news, told: watch::Sender::new(None) }))
@@ -190,7 +186,6 @@ impl Subjects {
         claims
     }
 
-    /// The number of the last claim.
     pub fn last(&self) -> u64 {
         self.0.held.lock().last
     }

@@ -11,22 +11,18 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuild
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-/// The form of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
     #[default]
     Text,
     /// One JSON object a line.
     Json,
 }
 
-/// Logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSettings {
     /// A level, or levels by module: `info,crate::gateway=debug`.
     pub level: String,
-    /// The form of the lines.
     pub format: LogFormat,
 }
 
@@ -65,7 +61,6 @@ pub enum LogError {
         /// Where it goes wrong.
         source: ParseError,
     },
-    /// Logs of this process are set up already.
     #[error("logs are set up already")]
     Twice,
 }

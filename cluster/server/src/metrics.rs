@@ -9,10 +9,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Which regions have metric series of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RegionSeries {
-    /// Each region.
     #[default]
     All,
     /// The busiest ones, for gauges.
@@ -55,7 +53,6 @@ impl Families<'_> {
         ConstCounter::new(value).encode(encoder)
     }
 
-    /// Writes a gauge without labels.
     pub(crate) fn gauge(
         &mut self,
         name: &str,
@@ -144,9 +141,6 @@ impl Samples<'_> {
 }
 
 /// The text of these metrics, in the Prometheus text format.
-///
-/// # Errors
-/// A collector failed.
 pub(crate) fn text(registry: &Registry) -> Result<String, fmt::Error> {
     let mut text = String::with_capacity(16 << 10);
     prometheus_text::encode(&mut text, registry)?;

@@ -18,7 +18,6 @@ pub(crate) const CONSOLE: Duration = Duration::from_secs(2);
 /// The last checkpoints of a node are saved, and its lease is given up.
 pub(crate) const LEAVE: Duration = Duration::from_secs(10);
 
-/// A step, and how long it takes at most.
 pub type Step = (&'static str, Duration);
 
 /// What the configuration says of how long a process may take to end.
@@ -43,7 +42,6 @@ pub fn steps(Limits { drain, lame_duck }: Limits) -> [Step; 6] {
     ]
 }
 
-/// How long all of them take at most.
 pub fn total(limits: Limits) -> Duration {
     steps(limits).iter().map(|(_, time)| *time).sum()
 }

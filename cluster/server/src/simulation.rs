@@ -14,7 +14,6 @@ pub mod workers {
     pub use crate::logic::{Hub, Limits, Responses, Workers, proto};
 }
 
-/// Calls between processes.
 pub mod peers {
     pub use crate::peer::hello::{Hello, Welcome};
     pub use crate::peer::transport::{ByteStream, Call, Dial, DialError, Frames, Offer};

@@ -112,9 +112,6 @@ pub struct Caller<I> {
 
 impl<I> Caller<I> {
     /// The caller has shown who it is.
-    ///
-    /// # Errors
-    /// The listener has as many connections as it may have.
     pub fn log_in(&self) -> Result<(), NotIn> {
         self.ticket.as_ref().map_or(Ok(()), |ticket| ticket.log_in(None))
     }

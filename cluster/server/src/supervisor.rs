@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// The process does its work.
 pub fn ready() {
     send(&[NotifyState::Ready]);
 }

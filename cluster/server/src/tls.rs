@@ -37,28 +37,10 @@ const HTTP2: &[u8] = b"h2";
 /// Why certificates are unusable. The process does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read.
     #[error("{key} = {path:?}: cannot be read: {source}")]
-    Unreadable {
-        /// The key of the configuration.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A file has the wrong content.
+    Unreadable { key: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{key} = {path:?}: {cause}; expected {want}, as `purview certs` makes them")]
-    Unfit {
-        /// The key of the configuration.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with the file.
-        cause: String,
-        /// The expected content.
-        want: &'static str,
-    },
+    Unfit { key: &'static str, path: PathBuf, cause: String, want: &'static str },
     /// The system gives no thread that follows changes of the files.
     #[error("cannot start the thread that follows changes of certificates: {0}")]
     Thread(std::io::Error),
@@ -70,31 +52,23 @@ pub enum TlsError {
 /// Why the other side of a connection is refused. No data was exchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untrusted {
-    /// The connection is plain.
     #[error("the connection is plain, not TLS")]
     Plain,
-    /// The other side shows no certificate.
     #[error("the other side shows no certificate")]
     NoCertificate,
-    /// The certificate is of another authority, has expired, or names another host.
     #[error("the other side's certificate is refused: {0}")]
     Certificate(String),
-    /// The certificate names no process of a cluster, or more than one.
     #[error(
         "the other side's certificate names no process: give it one alternative name such as \
          purview://CLUSTER/node/NAME or purview://CLUSTER/gateway/NAME"
     )]
     Nameless,
-    /// The other side refuses this side's certificate or protocol.
     #[error("the other side refuses this side's certificate or protocol: {0}")]
     RefusesUs(String),
-    /// Another failure of the handshake.
     #[error("the TLS handshake failed: {0}")]
     Handshake(String),
-    /// The handshake took too long.
     #[error("the TLS handshake took too long")]
     Slow,
-    /// The called name cannot be in a certificate.
     #[error("{0:?} is not a host name that a certificate can have")]
     Name(String),
 }
@@ -193,10 +167,6 @@ const AUTHORITY: &str = "cluster.tls.authority";
 
 impl Tls {
     /// Reads the configured files and follows their changes.
-    ///
-    /// # Errors
-    /// [`TlsError`]: a file cannot be read, is no certificate or key, or the key is another
-    /// certificate's.
     pub fn load(settings: &TlsSettings) -> Result<Tls, TlsError> {
         let settings = settings.clone();
         let files = vec![

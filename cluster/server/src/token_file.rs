@@ -9,25 +9,13 @@ pub const TOKEN_MIN: usize = 32;
 /// Largest token file, in bytes.
 const FILE_MAX: u64 = 4_096;
 
-/// Why there is no usable token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The file cannot be read.
     #[error("{key} = {path:?}: {source}")]
-    File {
-        /// The key of the configuration, or the option, that names the file.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why it cannot be read.
-        source: std::io::Error,
-    },
-    /// The token is too short or too long.
+    File { key: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{key} = {path:?}: has {bytes} bytes; write {TOKEN_MIN} to {FILE_MAX} bytes")]
     Length {
-        /// The key of the configuration, or the option, that names the file.
         key: &'static str,
-        /// The file.
         path: PathBuf,
         /// Its length, without white space at both ends.
         bytes: u64,
@@ -35,9 +23,6 @@ pub enum TokenError {
 }
 
 /// The token in the file that a key of the configuration, or an option, names.
-///
-/// # Errors
-/// The file cannot be read, or the token is too short or too long.
 pub fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TokenError> {
     let wrong = |source| TokenError::File { key, path: path.into(), source };
     let length = |bytes| TokenError::Length { key, path: path.into(), bytes };

@@ -7,9 +7,6 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Reads a whole number from JSON that fits into a `T`.
-///
-/// # Errors
-/// The value is not a whole number, or does not fit.
 pub fn whole<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -19,9 +16,6 @@ where
 }
 
 /// The same for a list of four.
-///
-/// # Errors
-/// The value is not a list of four such numbers.
 pub fn four<'de, D, T>(deserializer: D) -> Result<[T; 4], D::Error>
 where
     D: Deserializer<'de>,

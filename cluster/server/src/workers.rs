@@ -30,7 +30,6 @@ impl TickThreads {
         TickThreads { threads, free: AtomicUsize::new(threads), pool: OnceLock::new() }
     }
 
-    /// The same, to be shared.
     pub fn shared(threads: usize) -> Arc<dyn Workers> {
         Arc::new(TickThreads::new(threads))
     }

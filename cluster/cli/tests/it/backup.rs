@@ -144,7 +144,6 @@ fn a_cluster_is_backed_up_and_restored_over_a_newer_etcd() {
             regions: true,
             gateway: false,
             capacity: 1,
-            protocol: 1,
             about: Default::default(),
         };
         leases.join(node, std::time::Duration::from_secs(5)).await.unwrap()

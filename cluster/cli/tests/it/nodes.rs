@@ -231,9 +231,9 @@ const SILENT: u64 = GATEWAY_NUMBERS + 77;
 async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) -> Membership {
     let (name, address, process) =
         ("silent".into(), silent.local_addr().unwrap().to_string(), SILENT);
-    let (regions, gateway, capacity, protocol) = (false, false, 100, 1);
+    let (regions, gateway, capacity) = (false, false, 100);
     let about = Default::default();
-    let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol, about };
+    let info = NodeInfo { name, process, address, regions, gateway, capacity, about };
     let store = store.another();
     let joins = async move { store.join(info, Duration::from_secs(60)).await };
     outer.spawn(joins).await.unwrap().unwrap()

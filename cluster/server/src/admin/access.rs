@@ -20,12 +20,9 @@ use crate::config::ConsoleSettings;
 use crate::random::{NoRandom, random};
 use crate::token_file::{self, TokenError, bearer};
 
-/// What a request may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Read.
     Read,
-    /// Change something in the cluster.
     Command,
 }
 
@@ -50,14 +47,11 @@ impl Scope {
     }
 }
 
-/// The token in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// No token, or an unknown one.
     Nothing,
-    /// The token for reading.
     Read,
-    /// The command token.
     Command,
 }
 
@@ -72,13 +66,10 @@ impl Shown {
     }
 }
 
-/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// The request has no token, or an unknown one.
     #[error("the request has no token, or an unknown one")]
     Unknown,
-    /// The request is a command but has the token for reading.
     #[error("the request is a command but has the token for reading")]
     ReadOnly,
 }
@@ -86,16 +77,13 @@ pub enum Denied {
 /// Why there is no usable token; the console does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// A file has no usable token.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// Both files have one token.
     #[error(
         "console.token_file and console.command_token_file hold the same token, so readers could \
          send commands; write two different tokens"
     )]
     Same,
-    /// The operating system provides no random bytes.
     #[error(transparent)]
     Random(#[from] NoRandom),
 }
@@ -143,9 +131,6 @@ impl fmt::Debug for Access {
 impl Access {
     /// The tokens of a console that listens on `addr`. A configured token file is created if it is
     /// missing. Without a file a token is created for this run, except for reading on loopback.
-    ///
-    /// # Errors
-    /// [`AccessError`].
     pub fn new(addr: SocketAddr, settings: &ConsoleSettings) -> Result<Access, AccessError> {
         let token = |scope: Scope| match scope.file(settings) {
             Some(path) => {
@@ -163,7 +148,6 @@ impl Access {
         }
     }
 
-    /// The token in these headers.
     pub fn shown(&self, headers: &HeaderMap) -> Shown {
         let value = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         let Some(token) = value.and_then(bearer) else { return Shown::Nothing };
@@ -175,9 +159,6 @@ impl Access {
     }
 
     /// Whether a request with this token may do this.
-    ///
-    /// # Errors
-    /// [`Denied`].
     pub fn check(&self, scope: Scope, shown: Shown) -> Result<(), Denied> {
         match (scope, shown) {
             (_, Shown::Command) | (Scope::Read, Shown::Read) => Ok(()),
@@ -247,7 +228,6 @@ fn run_name(scope: Scope, port: u16) -> String {
 }
 
 struct File {
-    /// The configuration key that names the file.
     key: &'static str,
     path: PathBuf,
 }

@@ -74,7 +74,6 @@ fn api_routes() -> Vec<Route> {
     ]
 }
 
-/// All paths.
 pub fn paths() -> Vec<&'static str> {
     open_routes().into_iter().chain(api_routes()).map(|(path, _)| path).collect()
 }
@@ -189,7 +188,6 @@ fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc
         .ok_or_else(|| ApiError::not_found(format!("there is no scene {name:?}"), expected()))
 }
 
-/// Parses the id in a path.
 fn id_arg(id: Id, expected: &str) -> Result<EntityId, ApiError> {
     let Path(id) = id.map_err(|e| ApiError::bad(e.body_text(), expected))?;
     let bad = || ApiError::bad(format!("the id is {id:?}"), expected);

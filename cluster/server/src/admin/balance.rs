@@ -21,7 +21,6 @@ use crate::whole_numbers::{four, whole};
 /// Gives what the leader tells of balancing as JSON; `None`: no leader answers, or it has decided nothing yet.
 pub type AskBalance = Box<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
-/// Balance nothing for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseOrder {
@@ -30,11 +29,9 @@ pub struct PauseOrder {
     pub for_ms: u64,
 }
 
-/// Keep a region on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PinOrder {
-    /// The region's number in `/api/cluster`.
     #[serde(deserialize_with = "whole")]
     pub region: u32,
     /// The node's name; absent: the region may move again.
@@ -46,12 +43,10 @@ pub struct PinOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReserveOrder {
-    /// The scene's name.
     pub scene: String,
     /// West, north, east and south edge, metres.
     #[serde(deserialize_with = "four")]
     pub area_m: [u32; 4],
-    /// How many nodes.
     #[serde(deserialize_with = "whole")]
     pub nodes: u32,
     /// How long, in milliseconds; 0 ends the reservations that meet the ground.
@@ -62,7 +57,6 @@ pub struct ReserveOrder {
 /// The reservation is accepted, or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveOrdered {
-    /// The names of its nodes.
     pub nodes: Vec<String>,
 }
 

@@ -17,10 +17,8 @@ pub struct Hosts(Arc<[String]>);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misdirected {
-    /// There is no valid `Host` header, or more than one.
     #[error("the request must have exactly one valid Host header")]
     NoHost,
-    /// The request names another host.
     #[error("this console has no name {0:?}")]
     Unknown(String),
 }
@@ -45,7 +43,6 @@ impl Hosts {
         Hosts(names.iter().map(|name| name.to_ascii_lowercase()).collect())
     }
 
-    /// Checks the host names of a request.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Misdirected> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {

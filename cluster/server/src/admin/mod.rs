@@ -74,30 +74,27 @@ pub use workers::{ListWorkers, WorkerShape, WorkerStatus, WorkersShape};
 /// Reports as text why the process is not ready, apart from its own regions.
 pub type Readiness = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
-/// The state of the cluster as JSON.
 pub type ClusterView = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
 
-/// Everything that the console shows.
 pub struct ConsoleState {
     /// The scenes, and the players in their planes.
     pub directory: Arc<Directory>,
-    /// The regions of this process.
     pub regions: Hosted,
     /// Further metrics of `/metrics`, in this order. Their names must differ from the console's own.
     pub collectors: Vec<Box<dyn Collector>>,
     /// The name of this node, shown as the owner of its regions.
     pub node: String,
-    /// This process's view of its cluster, as JSON; `None` in a single-process server.
+    // A console alone, as in tests, has none of these.
+    /// This process's view of its cluster, as JSON.
     pub cluster: Option<ClusterView>,
-    /// What may be ordered; `None` where it is alone.
     pub orders: Option<crate::node::orders::Orders>,
-    /// Asks other processes for the entities that live there; `None` in a single process.
+    /// Asks other processes for the entities that live there.
     pub others: Option<AskOthers>,
-    /// Asks the leader of balancing; `None` in a single process.
+    /// Asks the leader of balancing.
     pub balance: Option<balance::AskBalance>,
-    /// Further conditions of `/ready`; `None`: at least one region.
+    /// Further conditions of `/ready`; otherwise at least one region.
     pub readiness: Option<Readiness>,
-    /// What keeps the cluster from being whole, as this process sees it; `None`: it is.
+    /// What keeps the cluster from being whole, as this process sees it.
     pub whole: Option<Readiness>,
     /// Lists the logic workers that the process knows; `None`: it lets none in.
     pub workers: Option<ListWorkers>,
@@ -120,23 +117,14 @@ impl std::fmt::Debug for ConsoleState {
 /// Why a console did not start. Nothing keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
-    /// The console cannot listen on the address.
     #[error(
         "console: cannot listen on {addr}: {source}; choose another address, or port 0 for any free one"
     )]
-    Listen {
-        /// The configured address.
-        addr: SocketAddr,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// There is no usable token.
+    Listen { addr: SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The certificate is unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The thread or its runtime cannot be created.
     #[error("console: cannot start the thread: {0}")]
     Thread(std::io::Error),
 }
@@ -152,10 +140,6 @@ impl Console {
     /// Listens on `addr` (port 0: any free port) and serves from a thread of its own. Callable from
     /// any thread, with or without a runtime. `settings` name the token files ([`Access::new`]) and
     /// the host names.
-    ///
-    /// # Errors
-    /// The address is in use or not local, there is no usable token, or the thread cannot be
-    /// created.
     pub fn start(
         state: ConsoleState,
         addr: SocketAddr,
@@ -193,7 +177,6 @@ impl Console {
         Ok(Console { addr, thread })
     }
 
-    /// The address on which it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }

@@ -17,22 +17,17 @@ use crate::node::layout_change::{MapError, MapOrder};
 use crate::node::orders::{OrderError, Orders};
 use crate::whole_numbers::whole;
 
-/// Migrate a region to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveCommand {
-    /// The region's number in `/api/cluster`.
     #[serde(deserialize_with = "whole")]
     pub region: u32,
-    /// The node's name.
     pub node: String,
 }
 
-/// Drain a node and end it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrainOrder {
-    /// The node's name.
     pub node: String,
 }
 
@@ -40,7 +35,6 @@ pub struct DrainOrder {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DownOrder {
-    /// The region's number in `/api/cluster`.
     #[serde(deserialize_with = "whole")]
     pub region: u32,
     /// Whether to read its checkpoint again, or to set it aside.
@@ -50,16 +44,13 @@ pub struct DownOrder {
 /// The command is accepted; `/api/cluster` shows when it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ordered {
-    /// True.
     pub ordered: bool,
 }
 
 /// The layout change is accepted; it is complete when `/api/cluster` shows this version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapOrdered {
-    /// The scene.
     pub scene: String,
-    /// The version of the new layout.
     pub version: u64,
 }
 

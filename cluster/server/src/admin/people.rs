@@ -20,19 +20,13 @@ pub type AskOthers =
 /// A player and its position. Lengths in centimetres.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
-    /// The id.
     pub id: EntityId,
-    /// The name of its kind.
     pub kind: String,
-    /// The process that owns the region.
     pub node: String,
-    /// The name of its scene.
     pub scene: String,
-    /// The region.
     pub region: RegionId,
     /// The plane; `None`: in limbo, between two scenes.
     pub plane: Option<Plane>,
-    /// The position.
     pub pos: Pos,
     /// The way it faces: 65,536 steps make a turn, 0 is east, clockwise.
     pub facing: Facing,
@@ -44,7 +38,6 @@ pub struct Whereabouts {
 /// `GET /api/players`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct People {
-    /// All players, ordered by id.
     pub players: Vec<Whereabouts>,
     /// Regions that did not answer in time.
     pub late: Vec<RegionId>,

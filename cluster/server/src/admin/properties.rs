@@ -7,10 +7,8 @@ use purview::scene::{Kind, Scene};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
-/// A property of an entity.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PropertyShape {
-    /// Its number.
     pub id: u8,
     /// Its name; empty when the scene's kind does not declare it.
     pub name: String,
@@ -20,7 +18,6 @@ pub struct PropertyShape {
     pub value: Json,
 }
 
-/// The properties of an entity of a kind of `scene`.
 pub fn shapes(scene: Option<&Scene>, kind: Kind, properties: &Properties) -> Vec<PropertyShape> {
     let schema = scene.and_then(|scene| scene.schema(kind));
     let shape = |level: &Level| PropertyShape {

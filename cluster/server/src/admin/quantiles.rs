@@ -9,13 +9,9 @@ pub(super) type Buckets = [u64; TICK_BUCKETS_US.len() + 1];
 /// Tick times, in milliseconds; all 0 without ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct TickTimes {
-    /// The mean.
     pub mean: f64,
-    /// The median.
     pub p50: f64,
-    /// The 99th percentile.
     pub p99: f64,
-    /// The longest.
     pub max: f64,
 }
 
@@ -54,7 +50,6 @@ impl TickSum {
         TickSum { buckets, sum_us: self.sum_us.saturating_sub(earlier.sum_us), max_us }
     }
 
-    /// The figures, in milliseconds.
     pub fn times(&self) -> TickTimes {
         let count: u64 = self.buckets.iter().sum();
         if count == 0 {

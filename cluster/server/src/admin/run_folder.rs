@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// Where a folder may be.
 pub struct Places {
     /// Folders that the system makes for the user.
     given: Vec<PathBuf>,
@@ -46,10 +45,6 @@ impl Places {
         [shared].into_iter().chain(own)
     }
 
-    /// The folder to write to.
-    ///
-    /// # Errors
-    /// No folder can be made.
     pub fn to_write(&self) -> io::Result<PathBuf> {
         if let Some(given) = self.given.iter().find(|folder| is_private(folder)) {
             return Ok(given.clone());

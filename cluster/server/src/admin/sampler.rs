@@ -30,7 +30,6 @@ struct Sample {
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Recent {
-    /// The length of the window.
     pub seconds: f64,
     pub tick_ms: TickTimes,
     pub frames_per_s: f64,

@@ -102,7 +102,6 @@ pub struct RegionShape {
     pub id: RegionId,
     pub name: String,
     pub rect: Rect,
-    /// Its group of planes.
     pub group: u16,
     pub owner: String,
     pub epoch: Epoch,

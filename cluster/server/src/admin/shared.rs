@@ -25,7 +25,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Nothing looked at yet.
     pub fn new(mut state: ConsoleState, series: RegionSeries) -> Shared {
         let (surveys, sampler, asking) = Default::default();
         let directory = state.directory.clone();

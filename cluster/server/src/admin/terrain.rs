@@ -11,7 +11,6 @@ use purview::scene::terrain::{Door, Terrain, Tile};
 use rustc_hash::FxHasher;
 use serde::Serialize;
 
-/// Side of a piece, in pixels.
 pub const PIECE: i32 = 1_024;
 
 /// Colour of blocked tiles, and the opacity of a fully blocked pixel, of 255.

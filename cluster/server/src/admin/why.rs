@@ -135,7 +135,6 @@ impl StandShape {
     }
 }
 
-/// The answer for two entities, each with its scene.
 pub fn answer(scenes: [&Scene; 2], a: &InspectedEntity, b: &InspectedEntity) -> Explanation {
     let why = why(&scenes[0].spec, a, b);
     let ids = [a.id(), b.id()];

@@ -4,14 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ConsoleState;
 
-/// A worker as operators see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerStatus {
-    /// Its number.
     pub worker: u64,
-    /// The name that it gives itself.
     pub name: String,
-    /// Its scene.
     pub scene: u16,
     /// Whether it does not answer in time.
     pub late: bool,
@@ -23,11 +19,9 @@ pub struct WorkerStatus {
     pub regions: u64,
     /// The process to which it is connected; 0: the one that is asked.
     pub process: u64,
-    /// Bytes that wait for it.
     pub waiting_bytes: u64,
     /// Answers that did not count; of a worker of another process only those to this one's regions.
     pub late_answers: u64,
-    /// Commands that were refused, likewise.
     pub refused_commands: u64,
 }
 
@@ -35,7 +29,6 @@ impl WorkerStatus {
     /// The states of workers: one that does not answer in time, one that has a smaller share, and any other one.
     pub const STATES: [&'static str; 3] = ["connected", "slow", "late"];
 
-    /// One of [`WorkerStatus::STATES`].
     pub fn state(&self) -> &'static str {
         let [connected, slow, late] = WorkerStatus::STATES;
         match self {
@@ -52,16 +45,12 @@ pub type ListWorkers = Box<dyn Fn() -> Vec<WorkerStatus> + Send + Sync>;
 /// The logic workers that a process knows, its own and those of other processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkersShape {
-    /// The workers, by their numbers.
     pub workers: Vec<WorkerShape>,
 }
 
-/// A logic worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerShape {
-    /// The scene, by its name.
     pub scene_name: String,
-    /// The rest.
     #[serde(flatten)]
     pub status: WorkerStatus,
 }

@@ -8,9 +8,7 @@ use crate::metrics::Families;
 /// Why a connection was refused before a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// There was no free session.
     Full,
-    /// The address has too many connections.
     Address,
     /// The address sent too many invalid tokens.
     Blocked,
@@ -36,7 +34,6 @@ impl RefusalReason {
         RefusalReason::Http,
     ];
 
-    /// The reason's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             RefusalReason::Full => "full",
@@ -50,16 +47,13 @@ impl RefusalReason {
     }
 }
 
-/// The counters of a listener.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Sessions open now: connections with a login.
     pub sessions_open: AtomicU64,
-    /// Sessions started.
     pub sessions_total: AtomicU64,
     /// Connections without a login yet.
     pub waiting: AtomicU64,
-    /// Invalid tokens.
     pub tokens_failed: AtomicU64,
     refusals: [AtomicU64; RefusalReason::ALL.len()],
 }

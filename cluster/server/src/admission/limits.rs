@@ -10,15 +10,12 @@ use ipnet::IpNet;
 /// their first 48 bits with 16 times these numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressLimits {
-    /// Connections at once.
     pub connections: u32,
     /// Of these, connections that have not said a valid hello.
     pub handshakes: u32,
     /// Tokens within a minute that do not hold; then the address is blocked.
     pub failed_tokens: u32,
-    /// For how long.
     pub block: Duration,
-    /// Addresses without these limits.
     pub exempt: Vec<IpNet>,
 }
 

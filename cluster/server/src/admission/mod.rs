@@ -67,14 +67,12 @@ impl AdmissionError {
     }
 }
 
-/// Why a connection has no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotIn {
     #[error("the server is full")]
     Full,
     #[error("the subject of the token has {0} sessions, as many as it may have")]
     Subject(u32),
-    /// It is closing already.
     #[error("the connection was evicted")]
     Evicted,
 }
@@ -91,7 +89,6 @@ pub(crate) struct Bounds {
     pub(crate) refuses_when_full: bool,
 }
 
-/// Decides which connections may go on.
 #[derive(Debug)]
 pub(crate) struct AdmissionControl {
     limits: AddressLimits,
@@ -279,7 +276,6 @@ pub(crate) struct Ticket {
     logged_in: Mutex<LoggedIn>,
 }
 
-/// The outcome of a connection's login.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum LoggedIn {
     #[default]

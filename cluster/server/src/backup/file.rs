@@ -32,32 +32,24 @@ const RECORD_MAX: usize = 130 << 20;
 /// Why a file cannot be used as a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The operating system's error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is not a backup.
     #[error("this is not a backup: it does not begin with \"PVBACKUP\"")]
     NotABackup,
-    /// A newer release wrote it.
     #[error("the file has version {0}; this release reads versions 1 to {VERSION}")]
     Version(u16),
-    /// The file is cut off.
     #[error("the file ends early, after {0} whole records: take a copy that is complete")]
     Torn(u64),
-    /// A record is damaged.
     #[error("record {at} is damaged ({why}): take another copy")]
     Damaged {
         /// Which, from 1.
         at: u64,
-        /// What is wrong.
         why: String,
     },
-    /// There is data after the end.
     #[error("there is data after the end of the backup: take another copy")]
     Trailing,
 }
 
-/// What a backup is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The cluster's name; empty for a single server.
@@ -66,22 +58,16 @@ pub struct About {
     pub store: String,
     /// When it was begun, seconds since 1970.
     pub unix_s: u64,
-    /// The release that wrote it.
     pub release: String,
-    /// How many processes have named entities.
     pub processes: u64,
 }
 
-/// A part of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// What it is of: the first one.
     About(About),
-    /// A region's checkpoints.
     Region(RegionKey, SavedSnapshots),
-    /// Players' records.
     Players(Vec<SavedPlayer>),
-    /// A scene's changed layout.
     Layout(KeptLayout),
 }
 
@@ -97,17 +83,12 @@ type Saved = (u64, u64, Bytes);
 /// Name, epoch, clock, holder, record.
 type PlayerRow = (String, u64, u64, Option<EntityId>, Bytes);
 
-/// Writes a backup.
 pub struct Writer<W: Write> {
     out: W,
     records: u64,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins one.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn begin(mut out: W, about: &About) -> Result<Writer<W>, FileError> {
         out.write_all(&MAGIC)?;
         out.write_all(&VERSION.to_be_bytes())?;
@@ -116,10 +97,6 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a region.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn region(&mut self, key: &RegionKey, kept: &SavedSnapshots) -> Result<(), FileError> {
         let saved = |s: &Snapshot| -> Saved { (s.epoch.0, s.tick.0, s.state.clone()) };
         let (newest, previous) =
@@ -127,10 +104,6 @@ impl<W: Write> Writer<W> {
         self.put(REGION, &(key.to_string(), newest, previous))
     }
 
-    /// Adds players.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn players(&mut self, players: &[SavedPlayer]) -> Result<(), FileError> {
         let row = |p: &SavedPlayer| -> PlayerRow {
             (p.name.clone(), p.epoch.0, p.clock, p.holder, p.place.clone())
@@ -138,18 +111,10 @@ impl<W: Write> Writer<W> {
         self.put(PLAYERS, &players.iter().map(row).collect::<Vec<_>>())
     }
 
-    /// Adds a layout.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn layout(&mut self, layout: &KeptLayout) -> Result<(), FileError> {
         self.put(LAYOUT, &(&layout.scene, layout.change, &layout.data))
     }
 
-    /// Ends it.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn end(mut self) -> Result<W, FileError> {
         let records = self.records;
         self.put(END, &records)?;

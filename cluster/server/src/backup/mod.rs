@@ -26,26 +26,16 @@ const PLAYERS: usize = 1_000;
 /// Why there is no backup, or nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The file cannot be written or is not sound.
     #[error("{}: {source}", .file.display())]
-    File {
-        /// Its path.
-        file: PathBuf,
-        /// What is wrong.
-        source: FileError,
-    },
-    /// What is kept cannot be read or written.
+    File { file: PathBuf, source: FileError },
     #[error(transparent)]
     Store(#[from] CheckpointError),
-    /// There is such a file.
     #[error("{}: this file exists already; choose another name", .0.display())]
     Exists(PathBuf),
-    /// The store holds something.
     #[error(
         "the store holds {0} already: nothing was restored; use --force to erase the store first"
     )]
     NotEmpty(String),
-    /// A newer snapshot was saved during the restore.
     #[error(
         "region {0} was saved by a running process during the restore: stop every process, and restore with \
          --force"
@@ -53,14 +43,11 @@ pub enum BackupError {
     Overtaken(String),
 }
 
-/// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Contents {
-    /// Regions.
     pub regions: u64,
     /// Players' last positions.
     pub players: u64,
-    /// Changed layouts.
     pub layouts: u64,
 }
 

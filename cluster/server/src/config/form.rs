@@ -23,23 +23,18 @@ pub(super) enum Form<'a> {
     Whole(i64, i64),
     /// A number with a unit, from the second to the third in the smallest unit.
     Of(Quantity, i64, i64),
-    /// A text of so many characters.
     Text(usize, usize),
     /// A text that matches a regular expression.
     Matching(&'static str),
-    /// One of these words.
     Words(&'a [&'static str]),
     /// One word, or something else.
     Or(&'static str, &'a Form<'a>),
-    /// A value of one form or the other.
     Either(&'a Form<'a>, &'a Form<'a>),
-    /// A list of values of a form.
     List(&'a Form<'a>),
     /// A list of at least and at most so many of them.
     Few(usize, usize, &'a Form<'a>),
     /// A list of a value of each form.
     Each(&'a [Form<'a>]),
-    /// A table of values by names.
     Table,
 }
 
@@ -47,12 +42,9 @@ pub(super) enum Form<'a> {
 pub(super) const KM_1000: i64 = 100_000_000;
 /// A length that is not 0, in centimetres.
 pub(super) const LENGTH: (i64, i64) = (1, KM_1000);
-/// The same as a form.
 pub(super) const A_LENGTH: Form<'static> = Form::Of(Quantity::Length, LENGTH.0, LENGTH.1);
-/// A length that may be 0.
 pub(super) const LENGTH_OR_0: Form<'static> = Form::Of(Quantity::Length, 0, KM_1000);
 
-/// Any text.
 pub(super) const TEXT: Form<'static> = Form::Text(0, usize::MAX);
 
 /// IP address and port.

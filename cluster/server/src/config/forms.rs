@@ -57,7 +57,6 @@ impl<'a, S> Keys<'_, 'a, S> {
         self.key((name, rule, says), field, read, ms);
     }
 
-    /// A whole number from `least` to `most`.
     pub fn count<T: Whole>(
         &mut self,
         (name, says): Key<'_>,
@@ -214,7 +213,6 @@ impl<'a, S> Keys<'_, 'a, S> {
         }
     }
 
-    /// An address on which to listen.
     pub fn address(
         &mut self,
         (name, says): Key<'_>,
@@ -250,7 +248,6 @@ impl<'a, S> Keys<'_, 'a, S> {
         self.key((name, (rule, Form::Or("off", &ADDRESS)), says), field, read, text);
     }
 
-    /// A list of texts.
     pub fn list<T>(
         &mut self,
         (name, says): Key<'_>,

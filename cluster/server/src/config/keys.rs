@@ -95,7 +95,6 @@ impl Whole for Duration {
     }
 }
 
-/// The name of a key, and what it means.
 pub(super) type Key<'k> = (&'static str, &'k str);
 
 impl<'a, S> Keys<'_, 'a, S> {
@@ -140,7 +139,6 @@ impl<'a, S> Keys<'_, 'a, S> {
         matches!(&self.io, Io::Read(section, _) if section.is_set(name))
     }
 
-    /// Checks what was read.
     pub fn check(&mut self, check: impl FnOnce(&mut Section<'a>, &mut S)) {
         if let Io::Read(section, _) = self.io {
             check(section, self.value);
@@ -176,7 +174,6 @@ impl<'a, S> Keys<'_, 'a, S> {
         }
     }
 
-    /// A section of this one.
     pub fn section<T>(
         &mut self,
         (name, says): Key<'_>,

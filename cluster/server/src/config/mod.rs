@@ -327,7 +327,6 @@ impl Config {
     }
 }
 
-/// All keys.
 fn keys(k: &mut Keys<'_, '_, Config>) {
     keys! { k; "tick" time(10, 10_000) tick_ms: "Time between two ticks of every scene."; }
     let tick_ms = k.value.tick_ms;

@@ -23,7 +23,6 @@ pub(super) fn contents(
     entities.map(content).collect()
 }
 
-/// The error of an object of this map.
 pub(super) fn wrong(map: &MapSpec, problem: MapProblem) -> MapError {
     MapError { file: map.file.clone().unwrap_or_default(), problem }
 }

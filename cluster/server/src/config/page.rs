@@ -39,7 +39,6 @@ impl Page {
         Page { header, path, is_silent, ..Page::default() }
     }
 
-    /// Adds a section of this one.
     pub fn close(&mut self, section: Page) {
         self.sections += &section.finish();
     }

@@ -29,7 +29,6 @@ const PLANE: Rule<'static> =
 /// What the object of a map says of its destination.
 const TO_TEXT: &str = "must have a text `to` of two or three lengths, as \"10m, 20m\"";
 
-/// The keys.
 pub(super) fn keys(k: &mut Keys<'_, '_, SceneSpec>) {
     let says = "Areas that take players who walk into them elsewhere, in every plane.";
     k.sections(("portal", says), (unnamed(), portal), |spec| &mut spec.portals);
@@ -111,7 +110,6 @@ fn target_text(target: &Target) -> String {
     }
 }
 
-/// The portals among the objects of a map.
 pub(super) fn of_map(objects: &[MapObject]) -> Result<Vec<PortalSpec>, MapProblem> {
     let portals = objects.iter().filter(|object| object.role == ObjectRole::Portal);
     let portal = |object| {

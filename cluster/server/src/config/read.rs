@@ -18,7 +18,6 @@ pub(super) struct Section<'a> {
     pub path: String,
     node: Option<&'a Node>,
     known: Vec<&'static str>,
-    /// The problems so far.
     pub problems: Vec<ConfigError>,
 }
 
@@ -38,7 +37,6 @@ impl<'a> Section<'a> {
         section
     }
 
-    /// The path of a key of this section.
     pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.into() } else { format!("{}.{key}", self.path) }
     }
@@ -192,7 +190,6 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A whole number.
     pub fn count(
         &mut self,
         name: &'static str,
@@ -208,7 +205,6 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A text.
     pub fn text(&mut self, name: &'static str, rule: &str) -> Option<String> {
         self.value(name, |node| {
             let text = text_of(node).map(String::from);
@@ -290,7 +286,6 @@ pub(super) fn quantity_of(node: &Node, quantity: Quantity) -> Result<i64, String
     quantity.parse(&text).map_err(|e| e.to_string())
 }
 
-/// The same within limits.
 pub(super) fn quantity_within(
     node: &Node,
     of: Quantity,
@@ -303,7 +298,6 @@ pub(super) fn quantity_within(
     }
 }
 
-/// One of the lengths of [`lengths`].
 pub(super) const ANY_LENGTH: Form<'static> = Form::Of(Quantity::Length, 0, i32::MAX as i64);
 
 /// A list of lengths, centimetres; `rule` says what the list is.
@@ -313,7 +307,6 @@ pub(super) fn lengths(node: &Node, rule: &str) -> Result<Vec<i32>, String> {
     list.iter().map(|node| quantity_of(node, Quantity::Length).and_then(fits)).collect()
 }
 
-/// The same as text.
 pub(super) fn lengths_text(lengths: &[i32]) -> String {
     let text = |cm: &i32| quoted(&Quantity::Length.text((*cm).into()));
     format!("[{}]", lengths.iter().map(text).collect::<Vec<_>>().join(", "))
@@ -335,7 +328,6 @@ pub(super) fn sides(node: &Node) -> Result<[i32; 2], String> {
     }
 }
 
-/// The same as text.
 pub(super) fn sides_text(&[x, z]: &[i32; 2]) -> String {
     let side = |cm: i32| quoted(&Quantity::Length.text(cm.into()));
     if x == z { side(x) } else { format!("[{}, {}]", side(x), side(z)) }

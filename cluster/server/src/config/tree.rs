@@ -70,7 +70,6 @@ impl Node {
         Node { item: Item::Table(BTreeMap::new()), origin, raw: None }
     }
 
-    /// Parses the text of a file.
     pub fn parse(text: &str, file: &Path) -> Result<Node, Vec<ConfigError>> {
         let line = |at: usize| text.bytes().take(at).filter(|b| *b == b'\n').count() + 1;
         let origin = |at: usize| Origin::File(file.to_path_buf(), line(at));

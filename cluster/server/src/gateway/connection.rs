@@ -33,10 +33,8 @@ const IN_A_ROW: u32 = 16;
 /// Most messages between two flushes.
 const MAX_BATCH: u64 = 64;
 
-/// What the reading half received.
 #[derive(Debug)]
 pub enum SocketEvent {
-    /// A binary message.
     Message(Bytes),
     /// Data that is not a binary message; the last thing received.
     Unsupported,
@@ -52,13 +50,10 @@ pub enum SocketEvent {
     End,
 }
 
-/// The connection is broken.
 #[derive(Debug)]
 pub struct Broken;
 
-/// The reading half of a connection.
 pub trait Inbound {
-    /// Waits for data from the client.
     fn receive(&mut self) -> impl Future<Output = SocketEvent>;
 }
 
@@ -66,9 +61,6 @@ pub trait Inbound {
 pub trait Outbound {
     /// Adds a message to the write buffer if that works without waiting; otherwise returns the
     /// message.
-    ///
-    /// # Errors
-    /// The connection is broken.
     fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
         Ok(Some(message))
     }

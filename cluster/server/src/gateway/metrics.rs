@@ -15,19 +15,13 @@ use crate::metrics::{Collector, Families};
 pub struct GatewayMetrics {
     /// Sessions, connections without a valid hello, and refused connections.
     pub admission: Arc<Counters>,
-    /// Connections open now.
     pub connections_open: AtomicU64,
-    /// Connections accepted.
     pub connections_total: AtomicU64,
     /// Connections that ended without a close from the server.
     pub sessions_gone: AtomicU64,
-    /// Messages from clients.
     pub messages_in: AtomicU64,
-    /// Messages to clients.
     pub messages_out: AtomicU64,
-    /// Bytes from clients.
     pub bytes_in: AtomicU64,
-    /// Bytes to clients.
     pub bytes_out: AtomicU64,
     closes: [AtomicU64; CloseCode::ALL.len()],
 }

@@ -53,7 +53,6 @@ const TOLD_AT_ONCE: usize = 64;
 /// Pause after a failed accept, for example when file descriptors ran out.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Settings of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayConfig {
     /// Address for WebSocket clients; port 0: any free port; `None`: off.
@@ -68,7 +67,6 @@ pub struct GatewayConfig {
     pub heartbeat: Duration,
     /// Time for the WebSocket handshake, and again for hello and join.
     pub handshake_timeout: Duration,
-    /// Most messages queued for a client.
     pub send_queue: usize,
     /// How long a client may read nothing before its session is closed.
     pub slow_close: Duration,
@@ -77,12 +75,10 @@ pub struct GatewayConfig {
     pub grace_period: Duration,
     /// Most sessions, that is, connections with a valid hello.
     pub max_sessions: u64,
-    /// Most sessions of one subject.
     pub max_sessions_per_subject: u32,
     /// Most connections without a valid hello. One more evicts the oldest connection of the address
     /// that has most.
     pub unauthenticated: usize,
-    /// Limits per source address.
     pub limits: AddressLimits,
     /// Proxies that name the client of each connection in a PROXY protocol header, version 2.
     pub proxies: Vec<IpNet>,
@@ -133,7 +129,6 @@ impl Default for GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// The limits of each session.
     pub fn player(&self) -> PlayerConfig {
         PlayerConfig {
             rate_limit: self.rate_limit,
@@ -148,21 +143,12 @@ impl GatewayConfig {
     }
 }
 
-/// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The gateway cannot listen on an address.
     #[error("cannot listen on {addr}: {source}")]
-    Listen {
-        /// The address.
-        addr: SocketAddr,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The certificate is unusable.
+    Listen { addr: SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// There are no arbiters to run sessions.
     #[error("a gateway needs at least one arbiter to run sessions")]
     NoArbiter,
 }
@@ -234,9 +220,6 @@ impl Shared {
 impl Gateway {
     /// Starts to listen. Call it inside a running arbiter, which then accepts connections; their
     /// sessions are spread over `arbiters`.
-    ///
-    /// # Errors
-    /// When an address cannot be listened on, or `arbiters` is empty.
     pub async fn start(
         config: GatewayConfig,
         directory: Arc<Directory>,
@@ -301,12 +284,10 @@ impl Gateway {
         (gateway, TestListener { shared: Arc::new(shared), phases, stops })
     }
 
-    /// The address for WebSocket clients.
     pub fn ws_addr(&self) -> Option<SocketAddr> {
         self.ws_addr
     }
 
-    /// The address for TCP clients.
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.tcp_addr
     }
@@ -316,7 +297,6 @@ impl Gateway {
         self.secure
     }
 
-    /// The counters.
     pub fn metrics(&self) -> &Arc<GatewayMetrics> {
         &self.metrics
     }

@@ -38,7 +38,6 @@ use crate::storage::ClusterId;
 /// Shortest secret, in bytes: the length of the hash, as RFC 7518 requires.
 pub const MIN_SECRET: usize = 32;
 
-/// Longest `sub`, in bytes.
 pub const MAX_SUBJECT: usize = 128;
 
 /// How far the issuer's clock may be off, in seconds.
@@ -62,73 +61,53 @@ pub struct Rules {
     pub audience: Option<String>,
     /// Whether `exp` may be missing.
     pub may_last: bool,
-    /// Claims that game logic is told.
     pub claims: Vec<String>,
 }
 
 /// Why a token is invalid, or cannot be signed. Never contains the token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// No token was sent.
     #[error("no token was sent")]
     Missing,
-    /// The text is not a JWT.
     #[error("the token is not a JWT: three parts in base64url, with dots between them")]
     Malformed,
-    /// The algorithm is not supported, or is `none`.
     #[error("the token's algorithm is {0:?}; use HS256, RS256, ES256 or EdDSA")]
     Algorithm(String),
-    /// No key matches the token.
     #[error("this server has no key for the token's algorithm and `kid`")]
     UnknownKey,
-    /// The signature is wrong.
     #[error("the token's signature does not match")]
     Signature,
-    /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// The token is not valid yet.
     #[error("the token is not valid yet: its `nbf` is in the future")]
     Early,
-    /// The audience is another one.
     #[error("the token's `aud` does not name this server")]
     Audience,
-    /// The issuer is another one.
     #[error("the token's `iss` is not the configured issuer")]
     Issuer,
-    /// A claim is missing or has the wrong form.
     #[error("the token lacks the claim `{0}`, or it has the wrong form")]
     Claim(String),
-    /// The claims that game logic is told are too large.
     #[error("the claims of token.claims have {0} bytes; at most 1,024")]
     ClaimsTooLarge(usize),
-    /// The claims cannot be read.
     #[error("the token's claims are not an object of the expected form")]
     Claims,
-    /// The subject is empty, too long or has control characters.
     #[error("the token's `sub` has {0} bytes; use 1 to {MAX_SUBJECT} bytes of printable text")]
     Subject(usize),
-    /// The planes have the wrong form.
     #[error(
         "the token's `planes` is neither \"any\" nor a list of at most {PLANES_MAX} such as \
          {{\"scene\": \"city\", \"plane\": 7}}"
     )]
     Planes,
-    /// A resume ticket of another cluster.
     #[error("this cluster has not signed the ticket")]
     OtherCluster,
-    /// A resume ticket in place of a login token.
     #[error(
         "this is a resume ticket: send it in Resume; Hello needs the token of the login server"
     )]
     Ticket,
-    /// A login with the subject of a visitor.
     #[error("the token's `sub` begins with {VISITOR:?}, as only those of visitors do")]
     Reserved,
-    /// The system provides no random bytes.
     #[error("the operating system provides no random bytes")]
     NoRandom,
-    /// There is no key to sign with.
     #[error(
         "this server has only public keys and cannot sign logins: set token.secret_file to a secret"
     )]
@@ -136,17 +115,10 @@ pub enum TokenError {
 }
 
 /// A new random secret, as text for a file.
-///
-/// # Errors
-/// The operating system provides no random bytes.
 pub fn random_secret() -> Result<String, KeysError> {
     Ok(URL_SAFE_NO_PAD.encode(random::<32>()?))
 }
 
-/// An id for a new cluster.
-///
-/// # Errors
-/// The operating system provides no random bytes.
 pub fn random_cluster() -> Result<ClusterId, KeysError> {
     Ok(ClusterId::new(random()?))
 }
@@ -177,10 +149,6 @@ impl Tokens {
         (secret.len() >= MIN_SECRET).then(|| Tokens::with(secret))
     }
 
-    /// Tokens with the keys in files.
-    ///
-    /// # Errors
-    /// [`KeysError`].
     pub fn of_files(files: Files, rules: Rules) -> Result<Tokens, KeysError> {
         let contents = files.read()?;
         let keys = files.keys(&contents)?.into();
@@ -194,9 +162,6 @@ impl Tokens {
     }
 
     /// Tokens with a new random secret that only this value and its clones know.
-    ///
-    /// # Errors
-    /// The operating system provides no random bytes.
     pub fn random() -> Result<Tokens, KeysError> {
         Ok(Tokens::with(random_secret()?.as_bytes()))
     }
@@ -208,16 +173,12 @@ impl Tokens {
         Tokens { rules, files, keys: Arc::new(RwLock::new(held)) }
     }
 
-    /// The same keys with other rules.
     pub fn with_rules(self, rules: Rules) -> Tokens {
         Tokens { rules: Arc::new(rules), ..self }
     }
 
     /// Reads the key files again; true when the keys changed. If the files are unusable, the old
     /// keys stay in use.
-    ///
-    /// # Errors
-    /// [`KeysError`].
     pub fn reload(&self) -> Result<bool, KeysError> {
         if *self.files == Files::default() {
             return Ok(false);
@@ -247,17 +208,11 @@ impl Tokens {
     }
 
     /// Signs a token for `sub`, valid for `valid` or without expiry. It permits the lines only.
-    ///
-    /// # Errors
-    /// The token cannot be signed.
     pub fn mint(&self, sub: &str, valid: Option<Duration>) -> Result<String, TokenError> {
         self.mint_for(sub, valid, &Planes::default())
     }
 
     /// Like [`Tokens::mint`], with planes that the client may enter in addition to the lines.
-    ///
-    /// # Errors
-    /// The token cannot be signed, or would be invalid.
     pub fn mint_for(
         &self,
         sub: &str,
@@ -268,9 +223,6 @@ impl Tokens {
     }
 
     /// Like [`Tokens::mint_for`], with further claims.
-    ///
-    /// # Errors
-    /// The token cannot be signed.
     pub fn mint_with(
         &self,
         sub: &str,
@@ -304,9 +256,6 @@ impl Tokens {
     }
 
     /// The subject and the rights of a token, if it is valid.
-    ///
-    /// # Errors
-    /// Why the token is invalid.
     pub fn verify(&self, token: &str) -> Result<Login, TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
         let Rules { issuer, audience, may_last, claims: told } = &*self.rules;

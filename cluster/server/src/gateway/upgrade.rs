@@ -23,7 +23,6 @@ const HEADERS_MAX: usize = 64;
 pub(super) enum NoUpgrade {
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The client has been answered.
     #[error("answered with {0}")]
     Answered(StatusCode),
 }

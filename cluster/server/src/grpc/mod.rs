@@ -49,9 +49,6 @@ pub(crate) async fn opening<R, O>(
 }
 
 /// A service with reflection and health. Health needs no token, so that balancers can ask.
-///
-/// # Errors
-/// The descriptors are unusable.
 pub async fn routes<S>(
     service: S,
     descriptors: &[u8],

@@ -58,10 +58,6 @@ impl From<TickError> for Fault {
     }
 }
 
-/// A place.
-///
-/// # Errors
-/// It has no area, or a kind is not 0 to 255.
 pub fn place(from: &proto::Place) -> Result<Place, Fault> {
     use proto::place::Area as From;
     let area = match &from.area {
@@ -82,10 +78,6 @@ fn cm(length: u32) -> i32 {
     i32::try_from(length).unwrap_or(i32::MAX)
 }
 
-/// A kind.
-///
-/// # Errors
-/// It is not 0 to 255.
 pub fn kind(number: u32) -> Result<u8, Fault> {
     let illegal = |_| Fault::new(Reason::Kind, format!("kind {number}; 0 to 255 is legal"));
     u8::try_from(number).map_err(illegal)
@@ -117,9 +109,6 @@ fn kinds(from: &proto::Kinds) -> Result<KindSet, Fault> {
 }
 
 /// A set of kinds, if there is one.
-///
-/// # Errors
-/// A kind is not 0 to 255.
 pub fn observed(from: Option<&proto::Kinds>) -> Result<Option<KindSet>, Fault> {
     from.map(kinds).transpose()
 }
@@ -145,9 +134,6 @@ fn mode(from: Option<&ProtoMode>) -> Result<Mode, Fault> {
 }
 
 /// The rules of a scene. Whether they are legal is not looked at, apart from their form.
-///
-/// # Errors
-/// A part is missing, or a number is too large for its type.
 pub fn rules(from: &CreateScene) -> Result<Rules, Fault> {
     let ground = from.ground.as_ref().ok_or_else(|| Fault::rules("the scene has no ground"))?;
     let cap = |cap: &proto::Cap| Cap {
@@ -167,9 +153,6 @@ pub fn rules(from: &CreateScene) -> Result<Rules, Fault> {
 }
 
 /// The length of a tick; `None`: the client ticks the scene.
-///
-/// # Errors
-/// It is out of range.
 pub fn tick(from: &CreateScene) -> Result<Option<Duration>, Fault> {
     match from.tick_ms {
         0 => Ok(None),

@@ -66,7 +66,6 @@ pub enum BatchError {
 #[derive(Debug)]
 struct Scene {
     world: World,
-    /// Ticks that have ended.
     ticks: u64,
     /// `None`: the client ticks it.
     every: Option<Duration>,
@@ -102,7 +101,6 @@ pub struct State {
     pending: Option<Pending>,
     job: Option<Job>,
     draft: Draft,
-    /// A buffer.
     some: Vec<Event>,
     pub outbox: Outbox,
 }

@@ -17,7 +17,6 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 /// Most bytes of its log in an error.
 const LOG_MAX: usize = 2_000;
 
-/// A running program.
 pub struct Running {
     program: &'static str,
     pid: Pid,
@@ -33,17 +32,12 @@ struct Ended {
     told: Condvar,
 }
 
-/// How a program is run.
 pub struct Run<'a> {
-    /// Its name, for messages.
     pub program: &'static str,
-    /// The file of the program.
     pub file: &'a Path,
-    /// Its arguments.
     pub args: Vec<String>,
     /// What it says goes there, behind what is there.
     pub log: PathBuf,
-    /// The signal for an orderly end.
     pub end: Signal,
     /// What ends it at once, with all that it started, and the name of that signal: also what the
     /// system sends when this process is gone.
@@ -56,9 +50,6 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// The command, which the system ends when the thread ends that started it.
-    ///
-    /// # Errors
-    /// `setpriv` is missing.
     pub fn command(&self) -> Result<Command, ServerError> {
         let mut command = Command::new(find::program("setpriv", "util-linux")?);
         command.args(["--pdeathsig", self.crash.1]);
@@ -75,10 +66,6 @@ impl Run<'_> {
         Ok(command)
     }
 
-    /// Starts the program.
-    ///
-    /// # Errors
-    /// The log cannot be written, or the program cannot be started.
     pub fn start(self) -> Result<Running, ServerError> {
         let file = File::options().create(true).append(true).open(&self.log);
         let file = file.map_err(system(self.log.display().to_string()))?;
@@ -135,7 +122,6 @@ impl Ended {
 }
 
 impl Running {
-    /// The number of its process.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
@@ -160,7 +146,6 @@ impl Running {
         self.ended.lock().and_then(|status| status.code())
     }
 
-    /// Waits until `ready` says so.
     pub fn wait_ready(&self, mut ready: impl FnMut() -> bool) -> Result<(), ServerError> {
         let begin = Instant::now();
         loop {
@@ -193,7 +178,6 @@ impl Running {
         }
     }
 
-    /// Kills it at once.
     pub fn crash(&self) {
         self.signal(Signal::CONT);
         self.signal(self.crash);

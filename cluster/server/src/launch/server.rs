@@ -65,7 +65,6 @@ impl<S: Setup> Server<S> {
         self.running.signal(Signal::STOP);
     }
 
-    /// Lets a paused process go on.
     pub fn resume(&self) {
         self.running.signal(Signal::CONT);
     }

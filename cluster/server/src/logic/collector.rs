@@ -10,7 +10,6 @@ use super::hub::Hub;
 use crate::admin::WorkerStatus;
 use crate::metrics::{Collector, Families};
 
-/// Shows the counters.
 #[derive(Debug)]
 pub struct LogicMetrics(pub Arc<Hub>);
 

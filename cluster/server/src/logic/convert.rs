@@ -24,9 +24,6 @@ const LONGEST_SUBJECT: usize = 256;
 type NotLegal = (Reason, &'static str);
 
 /// The answer of a worker. Commands that are not legal, whatever the region says, are refused when it counts.
-///
-/// # Errors
-/// It is malformed.
 pub fn answer(
     worker: &Worker,
     scene: &Scene,

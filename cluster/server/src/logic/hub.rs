@@ -35,20 +35,14 @@ const KEEP: usize = 64 << 20;
 /// What a worker answers: the player may come, perhaps into another plane, or why it may not.
 pub(super) type Decided = Result<Option<Plane>, Reason>;
 
-/// What workers may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How long an answer of a worker may take before its regions go to others.
     pub takeover: Duration,
-    /// Most bytes that wait for a worker.
     pub keep: usize,
-    /// Most workers.
     pub workers: usize,
-    /// Which players workers are asked about.
     pub ask: AskAbout,
-    /// How long an answer may take.
     pub answer_within: Duration,
-    /// Whether a player may come if there is no answer.
     pub admits_unanswered: bool,
 }
 
@@ -85,12 +79,9 @@ impl Inbound {
 /// The way to a region of this process.
 type Lane = mpsc::Sender<Inbound>;
 
-/// The workers of a process.
 #[derive(Debug)]
 pub struct Hub {
-    /// What workers may do.
     pub limits: Limits,
-    /// What is counted.
     pub metrics: Arc<Metrics>,
     directory: OnceLock<Weak<Directory>>,
     workers: RwLock<Vec<Arc<Worker>>>,
@@ -113,7 +104,6 @@ pub struct Hub {
 pub struct Crowded(pub usize);
 
 impl Hub {
-    /// Without workers.
     pub fn new(limits: Limits) -> Hub {
         Hub {
             limits,
@@ -165,10 +155,6 @@ impl Hub {
         self.version.fetch_add(1, Relaxed);
     }
 
-    /// A worker of a new session.
-    ///
-    /// # Errors
-    /// `Crowded`.
     pub fn begin(&self, id: u64, profile: Profile) -> Result<Arc<Worker>, Crowded> {
         let mut workers = self.workers.write();
         let here = workers.iter().filter(|worker| worker.process().is_none()).count();
@@ -181,7 +167,6 @@ impl Hub {
         Ok(worker)
     }
 
-    /// The session of a worker has ended.
     pub fn end(&self, worker: &Worker) {
         worker.ends();
         let mut workers = self.workers.write();
@@ -216,18 +201,15 @@ impl Hub {
         workers.push(Arc::new(worker));
     }
 
-    /// A worker by its number.
     pub fn worker(&self, id: u64) -> Option<Arc<Worker>> {
         let workers = self.workers.read();
         workers.iter().find(|worker| worker.id == id).cloned()
     }
 
-    /// All workers.
     pub fn all(&self) -> Vec<Arc<Worker>> {
         self.workers.read().clone()
     }
 
-    /// All workers as operators see them.
     pub fn status(&self) -> Vec<WorkerStatus> {
         let status = |worker: &Arc<Worker>| WorkerStatus {
             worker: worker.id,

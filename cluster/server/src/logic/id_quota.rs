@@ -13,7 +13,6 @@ pub const IDS: u64 = 1 << 16;
 
 const AT_ONCE: u32 = 64;
 
-/// After this time there is one more.
 const ONE_MORE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

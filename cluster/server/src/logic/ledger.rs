@@ -44,7 +44,6 @@ pub struct SavedSession {
     /// The last batch that is saved. In a checkpoint all are.
     #[prost(message, optional, tag = "4")]
     pub durable: Option<Batch>,
-    /// What the worker is to be told.
     #[prost(message, repeated, tag = "5")]
     pub refusals: Vec<Refusal>,
 }

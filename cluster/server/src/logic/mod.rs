@@ -14,6 +14,7 @@
 
 mod acts;
 mod admission;
+#[warn(missing_docs)]
 pub mod client;
 mod collector;
 mod conduct;
@@ -61,44 +62,24 @@ use crate::token_file::{self, TokenError};
 /// How long streams may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LogicError {
-    /// Plain text, or no token, beyond this machine.
     #[error(
         "logic.listen = {addr:?} is reachable from other machines, without {missing}: set {keys}, or listen on loopback"
     )]
-    Open {
-        /// The address.
-        addr: String,
-        /// What is missing.
-        missing: &'static str,
-        /// The keys that provide it.
-        keys: &'static str,
-    },
-    /// The server brings rules of its own.
+    Open { addr: String, missing: &'static str, keys: &'static str },
     #[error(
         "logic.listen is set, but this server has the rules of the game inside: it would not ask any worker"
     )]
     Inside,
-    /// The listener cannot be opened.
     #[error("logic.listen: cannot listen on {addr}: {source}")]
-    Listen {
-        /// The address.
-        addr: SocketAddr,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The token is unusable.
+    Listen { addr: SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The certificate is unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The descriptors of the service are unusable.
     #[error("gRPC reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
-    /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -162,9 +143,6 @@ impl LogicService {
 
     /// Follows the workers and the private planes of other processes and lets no workers in: a
     /// gateway asks workers about players.
-    ///
-    /// # Errors
-    /// [`LogicError::Thread`].
     pub fn follow(hub: Arc<Hub>) -> Result<LogicService, LogicError> {
         let runtime = service_runtime()?;
         let (stop, telling) = (CancellationToken::new(), hub.clone().keep_telling());
@@ -183,7 +161,6 @@ impl LogicService {
         self.addr
     }
 
-    /// The workers.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
     }

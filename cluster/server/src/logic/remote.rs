@@ -39,7 +39,6 @@ const UNLISTED: u32 = 5;
 /// What goes along with a region.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Saved {
-    /// Actions that no worker has handled.
     #[prost(message, repeated, tag = "1")]
     acts: Vec<Acted>,
     #[prost(uint64, tag = "2")]

@@ -45,7 +45,6 @@ impl Hub {
         self.spawn(self.clone().keep_telling());
     }
 
-    /// A worker opens a stream.
     pub fn attach(self: &Arc<Hub>, mut requests: UnboundedReceiver<Request>) -> Responses {
         let (answers, responses) = mpsc::channel(QUEUE);
         let requests =

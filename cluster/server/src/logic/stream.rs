@@ -230,7 +230,6 @@ impl<S: Stream<Item = Result<Request, Status>> + Unpin> WorkerStream<S> {
     }
 }
 
-/// For operators.
 fn note_end(hub: &Hub, worker: &Worker, how: &End) {
     let (id, name) = (worker.id, &worker.profile.name);
     match how {

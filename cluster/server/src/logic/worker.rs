@@ -198,7 +198,6 @@ impl Worker {
         self.given_up.lock().is_some_and(|given_up| given_up.comes_last())
     }
 
-    /// The worker has answered a question, or not in time.
     pub fn set_answered(&self, in_time: bool) {
         *self.unanswered.lock() = if in_time { None } else { Some(Instant::now()) };
     }

@@ -54,7 +54,6 @@ pub struct MapSpec {
     pub height_step_cm: i32,
     /// The grey level of the height picture that lies at 0.
     pub height_zero: u16,
-    /// Doors beside those of the file.
     pub doors: Vec<DoorSpec>,
 }
 
@@ -102,9 +101,6 @@ impl MapSpec {
     }
 
     /// Whether its tiles fit a scene, before any file is read.
-    ///
-    /// # Errors
-    /// [`MapProblem::Uneven`], or more tiles than a terrain has.
     pub fn check(&self, scene: &SceneSpec) -> Result<(), MapProblem> {
         Wanted::of(self, scene).map(drop)
     }
@@ -114,9 +110,6 @@ impl MapSpec {
 pub type Open<'a> = &'a dyn Fn(&Path) -> std::io::Result<Box<dyn Read>>;
 
 /// Reads the terrain of a scene, and the objects on it that are no doors, from the file system.
-///
-/// # Errors
-/// [`MapError`]: the file at fault, what it says, and what would be right.
 pub fn load(map: &MapSpec, scene: &SceneSpec) -> Result<(Terrain, Vec<MapObject>), MapError> {
     load_with(map, scene, &|path| open(map, path))
 }
@@ -142,9 +135,6 @@ fn open(map: &MapSpec, path: &Path) -> io::Result<Box<dyn Read>> {
 }
 
 /// The same with files from elsewhere: an archive, or memory.
-///
-/// # Errors
-/// As [`load`].
 pub fn load_with(
     map: &MapSpec,
     scene: &SceneSpec,

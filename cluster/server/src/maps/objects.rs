@@ -1,34 +1,25 @@
 //! Objects of a Tiled map that are no doors: what a scene contains, and its portals. The configuration knows kinds and
 //! scenes, and decides whether they are legal.
 
-/// What an object of a map is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectRole {
-    /// Something that the scene contains.
     Entity,
     /// An area that takes players elsewhere.
     Portal,
 }
 
-/// The value of a custom property.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ObjectValue {
-    /// A bool.
     Bool(bool),
-    /// An int or a float.
     Number(f64),
-    /// A string.
     Text(String),
     /// Of any other type, which it names.
     Other(&'static str),
 }
 
-/// An object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapObject {
-    /// What it is.
     pub role: ObjectRole,
-    /// Its number in the map.
     pub id: u32,
     /// Its name; may be empty.
     pub name: String,
@@ -38,7 +29,6 @@ pub struct MapObject {
     pub at_cm: [i32; 2],
     /// West and north edge, width and depth, centimetres; `None` for what is no rectangle, or turned.
     pub rect_cm: Option<[i32; 4]>,
-    /// Its custom properties.
     pub properties: Vec<(String, ObjectValue)>,
 }
 
@@ -52,7 +42,6 @@ impl MapObject {
         }
     }
 
-    /// Its name, or one that its number makes.
     pub fn name_or_number(&self) -> String {
         match &*self.name {
             "" => format!("object {}", self.id),

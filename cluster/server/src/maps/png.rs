@@ -15,7 +15,6 @@ const DECODER_BYTES: usize = 1 << 20;
 /// A picture of a grey for each tile, row by row, in as many levels as it has.
 struct Greys {
     levels: Vec<u16>,
-    /// The level of white.
     white: u16,
 }
 

@@ -12,8 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
-use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::mutants::{self, Mutant};
 use purview::scene::{Epoch, RegionId, Scene};
@@ -22,18 +20,16 @@ use tokio::time::Instant;
 
 use super::clock_sync::ClockStatus;
 use super::down::{self, Downs};
+use super::handles::Handles;
 use super::layout_change::{self, Follow};
 use super::layouts::LayoutSaver;
 use super::leader::Planner;
-use super::local_regions::LocalRegions;
-use super::maps::Maps;
-use super::migration::{Migrator, Tools};
+use super::migration::Migrator;
 use super::reconcile::{self, Action, Local, LocalRegion, Route, Running, Suspect};
 use super::store_watch::SupersededRegions;
-use crate::executor::Executor;
-use crate::peer::{Links, Member, bequeathed};
+use crate::peer::{Member, bequeathed};
 use crate::storage::checkpoints::writer::CheckpointQueue;
-use crate::storage::{Checkpoints, Incarnation, LeaseError, Leases, Membership, RegionKey, View};
+use crate::storage::{Incarnation, LeaseError, Leases, RegionKey, View};
 use start::Start;
 
 /// How long another process's report of a dead process counts.
@@ -41,25 +37,6 @@ const SUSPICION_WINDOW: Duration = Duration::from_secs(2);
 
 /// How long a region's last tick may take to end when the process does.
 const LAST_TICK: Duration = Duration::from_secs(1);
-
-/// The stores, which outlive processes.
-pub(super) struct Stores {
-    pub(super) executor: Executor,
-    pub(super) leases: Arc<dyn Leases>,
-    pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
-    pub(super) checkpoint_queue: Option<Arc<CheckpointQueue>>,
-}
-
-pub(super) struct Acting {
-    pub(super) me: Membership,
-    pub(super) links: Links,
-    pub(super) directory: Arc<Directory>,
-    pub(super) maps: Maps,
-    /// No region begins here before it is set.
-    pub(super) clock: Arc<ClockStatus>,
-    /// How long a node may take to give its regions away.
-    pub(super) drain: Duration,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
@@ -70,12 +47,13 @@ pub(super) enum Then {
 
 /// Everything that actions change, and what is remembered of them.
 pub(super) struct Apply {
-    stores: Stores,
-    of: Acting,
+    handles: Handles,
+    checkpoint_queue: Option<Arc<CheckpointQueue>>,
+    /// No region begins here before it is set.
+    clock: Arc<ClockStatus>,
     follow: Follow,
     layouts: LayoutSaver,
     planner: Planner,
-    local_regions: Arc<Mutex<LocalRegions>>,
     migrator: Migrator,
     /// Peers that the links know: the number of each.
     peers: BTreeMap<Incarnation, u64>,
@@ -89,42 +67,30 @@ pub(super) struct Apply {
     /// By the present view: whether the layouts were followed, and claims made.
     follows_layouts: bool,
     has_claimed: bool,
-    /// Regions that do not come to be.
     unborn: BTreeSet<RegionId>,
 }
 
 impl Apply {
+    /// `drain`: how long a node may take to give its regions away.
     pub(super) fn new(
-        stores: Stores,
-        of: Acting,
-        local_regions: LocalRegions,
-        view: Arc<RwLock<View>>,
+        handles: Handles,
+        checkpoint_queue: Option<Arc<CheckpointQueue>>,
+        clock: Arc<ClockStatus>,
+        drain: Duration,
     ) -> Apply {
-        let local_regions = Arc::new(Mutex::new(local_regions));
-        let migrator = Migrator::start(Tools {
-            store: stores.leases.clone(),
-            checkpoints: stores.checkpoints.clone(),
-            me: of.me.clone(),
-            links: of.links.clone(),
-            directory: of.directory.clone(),
-            maps: of.maps.clone(),
-            local_regions: local_regions.clone(),
-            view,
-            executor: stores.executor.clone(),
-        });
         Apply {
             follow: Follow::default(),
-            layouts: LayoutSaver::new(stores.checkpoints.clone(), stores.executor.clone()),
+            layouts: LayoutSaver::new(handles.checkpoints.clone(), handles.executor.clone()),
             // The next node of an upgrade comes while the one before it is drained, or soon after.
             planner: Planner::new(
-                (stores.leases.clone(), stores.executor.clone()),
-                of.maps.clone(),
-                of.drain * 2,
+                (handles.store.clone(), handles.executor.clone()),
+                handles.maps.clone(),
+                drain * 2,
             ),
-            stores,
-            of,
-            local_regions,
-            migrator,
+            migrator: Migrator::start(handles.clone()),
+            handles,
+            checkpoint_queue,
+            clock,
             peers: BTreeMap::new(),
             routes: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -138,19 +104,13 @@ impl Apply {
     }
 
     fn store(&self) -> &dyn Leases {
-        &*self.stores.leases
+        &*self.handles.store
     }
 
     /// Ends local regions that other processes own by now, also while an action waits for the
     /// store.
     pub(super) fn superseded_regions(&self) -> SupersededRegions {
-        SupersededRegions {
-            me: self.of.me.clone(),
-            links: self.of.links.clone(),
-            maps: self.of.maps.clone(),
-            migrator: self.migrator.clone(),
-            local_regions: self.local_regions.clone(),
-        }
+        SupersededRegions { handles: self.handles.clone(), migrator: self.migrator.clone() }
     }
 
     /// From now on decisions are made by a view anew.
@@ -164,27 +124,23 @@ impl Apply {
     }
 
     pub(super) fn local(&self, leads: bool, shuts_down: bool) -> Local {
-        let router = self.of.links.router();
+        let router = self.handles.links.router();
         let suspect =
             |process| Suspect { process, reporters: router.reporters(process, SUSPICION_WINDOW) };
-        let known = self.of.maps.all().into_iter();
+        let known = self.handles.maps.all().into_iter();
         Local {
-            me: self.of.me.incarnation(),
-            name: self.of.me.node().name.clone(),
+            me: self.handles.me.incarnation(),
+            name: self.handles.me.node().name.clone(),
             shuts_down,
             leads,
-            clock_is_set: self.of.clock.is_set(),
+            clock_is_set: self.clock.is_set(),
             follows_layouts: self.follows_layouts,
             has_claimed: self.has_claimed,
             peers: self.peers.clone(),
-            suspects: self.of.links.suspects().into_iter().map(suspect).collect(),
+            suspects: self.handles.links.suspects().into_iter().map(suspect).collect(),
             regions: known.map(|(id, key, ground)| (id, self.region(id, key, ground))).collect(),
             down: self.downs.ids().collect(),
-            overdue: self
-                .stores
-                .checkpoint_queue
-                .as_ref()
-                .map(|checkpoint_queue| checkpoint_queue.overdue()),
+            overdue: self.checkpoint_queue.as_ref().map(|queue| queue.overdue()),
             recovered_late: self.recovered_late,
         }
     }
@@ -192,14 +148,14 @@ impl Apply {
     fn region(&self, id: RegionId, key: RegionKey, has_ground: bool) -> LocalRegion {
         // Take one lock at a time.
         let runs = {
-            let local_regions = self.local_regions.lock();
+            let local_regions = self.handles.local_regions.lock();
             local_regions.epoch(id).map(|epoch| Running {
                 epoch,
                 is_confirmed: local_regions.is_confirmed(id),
                 is_over: local_regions.is_over(id) || self.unborn.contains(&id),
             })
         };
-        let router = self.of.links.router();
+        let router = self.handles.links.router();
         LocalRegion {
             runs,
             moves: self.migrator.is_moving(id),
@@ -215,21 +171,21 @@ impl Apply {
     pub(super) async fn apply(&mut self, action: Action, view: &View, leads: bool) -> Then {
         match action {
             Action::Greet(incarnation) => self.greet(incarnation, view),
-            Action::TellSuspicion(process) => self.of.links.tell_suspicion(process),
+            Action::TellSuspicion(process) => self.handles.links.tell_suspicion(process),
             Action::EndSuperseded => self.superseded_regions().end(),
             Action::ForgetProcess(incarnation, process) => {
                 self.forget_processes(incarnation, process)
             }
             Action::Forget(id) => self.forget(id),
             Action::ForgetMove(id, epoch) => self.forget_move(id, epoch),
-            Action::LearnEpoch(id, epoch) => self.of.links.router().set_epoch(id, epoch),
-            Action::Confirm(id) => self.local_regions.lock().confirm(id),
+            Action::LearnEpoch(id, epoch) => self.handles.links.router().set_epoch(id, epoch),
+            Action::Confirm(id) => self.handles.local_regions.lock().confirm(id),
             Action::RouteHere { region, epoch, lineage } => {
                 self.routes.insert(region, Route::Here(epoch));
                 self.told.insert(region, lineage);
             }
             Action::RouteRemote { .. } => self.route_remote(&action, view),
-            Action::TellRegions => self.of.directory.maps_are_known(self.of.maps.ids()),
+            Action::TellRegions => self.handles.directory.maps_are_known(self.handles.maps.ids()),
             Action::LeaveDown(id) => self.downs.leave(id),
             Action::SendOff { region, key, epoch, to } => self.send_off(region, key, epoch, to),
             Action::ClearDown => self.clear_down(leads).await,
@@ -265,7 +221,7 @@ impl Apply {
         let Some(node) = view.nodes.get(&incarnation) else { return };
         tracing::info!(node = node.name, address = node.address, "a peer is there");
         let member = Member { name: node.name.clone(), regions: node.regions };
-        self.of.links.join_as(node.process, &node.address, member);
+        self.handles.links.join_as(node.process, &node.address, member);
         self.peers.insert(incarnation, node.process);
         self.changed = Instant::now();
     }
@@ -289,24 +245,25 @@ impl Apply {
             }
             // It may have arrived and run meanwhile, or its next owner may be known, before the
             // store tells.
-            self.of.directory.lose_region(*region, Some(process));
+            self.handles.directory.lose_region(*region, Some(process));
         }
-        for message in self.of.links.leave(process) {
+        for message in self.handles.links.leave(process) {
             let PeerMsg::Region { to, input, .. } = message else { continue };
             if let Some(input) = bequeathed(input) {
-                let client = self.of.links.session_of(&self.of.directory, &input);
-                self.of.directory.keep(to, ToRegion { input, client });
+                let client = self.handles.links.session_of(&self.handles.directory, &input);
+                self.handles.directory.keep(to, ToRegion { input, client });
             }
         }
     }
 
     /// Follows changes of the layouts, and publishes up to which epoch the store knows owners.
     async fn follow_layouts(&mut self, view: &View) {
-        let (store, maps) = (self.stores.leases.clone(), self.of.maps.clone());
-        let both = (&maps, &*self.of.directory);
-        self.unborn.extend(self.follow.follow(&*store, both, view, &self.local_regions).await);
+        let (store, maps) = (self.handles.store.clone(), self.handles.maps.clone());
+        let both = (&maps, &*self.handles.directory);
+        self.unborn
+            .extend(self.follow.follow(&*store, both, view, &self.handles.local_regions).await);
         self.follows_layouts = true;
-        let router = self.of.links.router();
+        let router = self.handles.links.router();
         router.knows_up_to(view.newest());
         for (key, owner) in view.owners.iter().filter(|(key, _)| maps.knows(key)) {
             router.correct_epoch(RegionId(key.region), owner.epoch, view.newest());
@@ -315,18 +272,19 @@ impl Apply {
 
     /// Ends a region that was given up by a change of its layout, once the store knows that it has nothing to do.
     async fn retire(&self, id: RegionId) {
-        let Some((epoch, key)) = self.local_regions.lock().epoch(id).zip(self.of.maps.key(id))
+        let Some((epoch, key)) =
+            self.handles.local_regions.lock().epoch(id).zip(self.handles.maps.key(id))
         else {
             return;
         };
-        if let Some(scene) = self.of.maps.scene_of(id)
+        if let Some(scene) = self.handles.maps.scene_of(id)
             && let Err(error) = layout_change::retired(self.store(), &scene, id).await
         {
             purview::log_limited!(warn, %error, region = %id, "cannot remove a region now; will retry");
             return;
         }
         tracing::info!(region = %id, "a region is no more");
-        self.local_regions.lock().end(id);
+        self.handles.local_regions.lock().end(id);
         self.give_up(&key, epoch).await;
     }
 
@@ -337,8 +295,9 @@ impl Apply {
         epoch: Epoch,
         unless_due: bool,
     ) {
-        let lives = self.local_regions.lock().epoch(id).is_some() || self.migrator.is_moving(id);
-        let is_anothers = self.of.links.router().epoch(id) > epoch;
+        let lives =
+            self.handles.local_regions.lock().epoch(id).is_some() || self.migrator.is_moving(id);
+        let is_anothers = self.handles.links.router().epoch(id) > epoch;
         if lives || is_anothers || mutants::has(Mutant::GivenUpOnce) {
             return;
         }
@@ -351,7 +310,7 @@ impl Apply {
 
     /// Releases a region that was granted and cannot run here.
     async fn give_up(&self, key: &RegionKey, epoch: Epoch) {
-        if let Err(error) = self.store().release(&self.of.me, key, epoch).await {
+        if let Err(error) = self.store().release(&self.handles.me, key, epoch).await {
             purview::log_limited!(warn, %error, region = %key, "the region could not be released");
         }
     }
@@ -360,7 +319,7 @@ impl Apply {
     /// made, or has not handed on all its entities; ask the store about that, since a plan may be
     /// older.
     async fn is_due(&self, id: RegionId) -> Result<bool, LeaseError> {
-        let Some(scene) = self.of.maps.scene_of(id) else { return Ok(false) };
+        let Some(scene) = self.handles.maps.scene_of(id) else { return Ok(false) };
         if scene.map.get(id).is_some() {
             return Ok(true);
         }
@@ -368,13 +327,13 @@ impl Apply {
     }
 
     fn forget(&mut self, id: RegionId) {
-        self.of.maps.forget(id);
+        self.handles.maps.forget(id);
         self.routes.remove(&id);
-        self.of.directory.retire(id);
+        self.handles.directory.retire(id);
     }
 
     fn forget_move(&self, id: RegionId, epoch: Epoch) {
-        let router = self.of.links.router();
+        let router = self.handles.links.router();
         if router.elsewhere(id).is_some_and(|moved| moved.epoch == epoch) {
             router.forget_move(id);
         }
@@ -385,8 +344,8 @@ impl Apply {
         let Action::RouteRemote { region, to, lineage, here, was_told, is_new } = *action else {
             return;
         };
-        let is_old = self.local_regions.lock().epoch(region) != here
-            || !view.knows_of(self.of.links.router().epoch(region));
+        let is_old = self.handles.local_regions.lock().epoch(region) != here
+            || !view.knows_of(self.handles.links.router().epoch(region));
         if is_old {
             return;
         }
@@ -394,13 +353,13 @@ impl Apply {
             if !was_told {
                 tracing::warn!(region = %region, "another process owns the region now; it ends here");
             }
-            self.local_regions.lock().end(region);
+            self.handles.local_regions.lock().end(region);
         }
-        let directory = &self.of.directory;
+        let directory = &self.handles.directory;
         directory.left(region);
         match to {
             Route::At(process, _) => {
-                directory.set_region(region, self.of.links.region(process, region));
+                directory.set_region(region, self.handles.links.region(process, region));
             }
             Route::Here(_) | Route::Nowhere if here.is_some() => directory.set_region(region, None),
             Route::Here(_) | Route::Nowhere => directory.lose_region(region, None),
@@ -423,59 +382,61 @@ impl Apply {
     }
 
     async fn tell_overdue(&self, view: &View, ids: &[RegionId]) {
-        let name = &self.of.me.node().name;
+        let name = &self.handles.me.node().name;
         if let Err(error) = down::tell_overdue(self.store(), view, name, ids).await {
             tracing::warn!(%error, "cannot report the state of regions now; will retry");
         }
     }
 
     fn send_off(&self, id: RegionId, key: RegionKey, epoch: Epoch, to: (Incarnation, u64)) {
-        if self.local_regions.lock().epoch(id) == Some(epoch) && !self.migrator.is_moving(id) {
+        if self.handles.local_regions.lock().epoch(id) == Some(epoch)
+            && !self.migrator.is_moving(id)
+        {
             self.migrator.depart(id, key, epoch, to);
         }
     }
 
     async fn lead(&mut self, view: &View) {
-        let directory = self.of.directory.clone();
-        let quiet = match self.of.links.is_alone() {
+        let directory = self.handles.directory.clone();
+        let quiet = match self.handles.links.is_alone() {
             true => Duration::MAX,
             false => self.changed.elapsed(),
         };
         let now = |scene: &Scene| directory.tick_now(scene.tick_ms);
         self.planner.lead(view, quiet, now).await;
-        self.layouts.follow(view, &self.of.maps);
+        self.layouts.follow(view, &self.handles.maps);
     }
 
     /// Keeps the last layouts before the process ends.
     pub(super) async fn keep_layouts(&self) {
-        self.layouts.finish(self.store(), &self.of.maps).await;
+        self.layouts.finish(self.store(), &self.handles.maps).await;
     }
 
     /// Ends regions here and keeps the last state of each, so that the next owner loses nothing.
     async fn end_all(&self, all: Vec<(RegionId, Epoch)>) {
         let mut ending = Vec::new();
         for (id, epoch) in all {
-            self.of.directory.set_region(id, None);
-            if self.of.directory.may_act()
-                && let Some(departing) = self.local_regions.lock().depart(id, epoch, None)
+            self.handles.directory.set_region(id, None);
+            if self.handles.directory.may_act()
+                && let Some(departing) = self.handles.local_regions.lock().depart(id, epoch, None)
             {
                 ending.push((id, departing));
             }
         }
         let kept = ending.into_iter().map(async |(id, departing)| {
             if let Some(departure) = departing.unless(tokio::time::sleep(LAST_TICK)).await
-                && let Some(key) = self.of.maps.key(id)
+                && let Some(key) = self.handles.maps.key(id)
             {
                 self.migrator.keep(&key, departure.checkpoint).await;
             }
         });
         futures::future::join_all(kept).await;
-        let mut local_regions = self.local_regions.lock();
+        let mut local_regions = self.handles.local_regions.lock();
         local_regions.ids().into_iter().for_each(|id| local_regions.end(id));
     }
 
     fn starter(&self) -> Start<'_> {
-        let checkpoints = self.stores.checkpoints.as_deref();
-        Start { store: self.store(), checkpoints, directory: &self.of.directory }
+        let checkpoints = self.handles.checkpoints.as_deref();
+        Start { store: self.store(), checkpoints, directory: &self.handles.directory }
     }
 }

@@ -42,7 +42,6 @@ pub enum RegionOrder {
 pub(super) struct Down {
     pub(super) node: String,
     pub(super) why: String,
-    #[serde(default)]
     pub(super) order: Option<RegionOrder>,
 }
 
@@ -52,7 +51,6 @@ impl Down {
     }
 }
 
-/// All of them, by their numbers.
 pub(super) type All = BTreeMap<u32, Down>;
 
 pub(super) fn all(view: &View) -> All {
@@ -66,9 +64,6 @@ pub(super) fn overdue(view: &View) -> BTreeMap<u32, String> {
 
 impl Orders {
     /// What becomes of a region that is down.
-    ///
-    /// # Errors
-    /// It is not down, or the store does not answer.
     pub async fn decide(&self, region: RegionId, order: RegionOrder) -> Result<(), OrderError> {
         let now: All = read(self.store().get(DOWN).await?.as_ref());
         if !now.contains_key(&region.0) {

@@ -11,17 +11,11 @@ use purview::scene::{RegionId, SceneId};
 /// What the console may ask of one region.
 #[derive(Debug, Clone)]
 pub struct RegionHandle {
-    /// The region's scene.
     pub scene: SceneId,
-    /// Which region.
     pub region: RegionId,
-    /// Answers with a copy of its state.
     pub inspect: Recipient<Inspect>,
-    /// Answers with one of its entities.
     pub inspect_entity: Recipient<InspectEntity>,
-    /// Answers with what it has to do.
     pub weigh: Recipient<Weigh>,
-    /// The figures that it keeps of itself.
     pub metrics: Arc<RegionMetrics>,
 }
 
@@ -30,7 +24,6 @@ pub struct RegionHandle {
 pub struct Hosted(Arc<RwLock<Arc<[RegionHandle]>>>);
 
 impl Hosted {
-    /// The regions as they are now.
     pub fn now(&self) -> Arc<[RegionHandle]> {
         self.0.read().clone()
     }

@@ -17,7 +17,6 @@ use crate::storage::View;
 /// Time between two questions.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What another process is told.
 pub(super) fn answer(directory: &Directory) -> Answer {
     let fullness = |(scene, plane, players)| Fullness { scene, plane, players };
     Answer {

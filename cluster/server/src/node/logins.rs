@@ -85,9 +85,6 @@ impl Kicks {
 impl Orders {
     /// Ends all sessions of a subject in the whole cluster, and lets none begin for so long. `None`: an earlier bar
     /// stays as it is; zero: it ends.
-    ///
-    /// # Errors
-    /// [`OrderError`].
     pub async fn kick(&self, subject: &str, bar: Option<Duration>) -> Result<(), OrderError> {
         if !is_subject(subject) {
             return Err(OrderError::NoSubject(subject.len()));
@@ -101,7 +98,7 @@ impl Orders {
             // Plain data has a text.
             let data = Bytes::from(serde_json::to_vec(&kicks).unwrap_or_default());
             let revision = found.map(|found| found.revision);
-            if let Put::Done { .. } = self.store().put_if(KICKS, revision, data).await? {
+            if let Put::Done(_) = self.store().put_if(KICKS, revision, data).await? {
                 return Ok(());
             }
         }
@@ -109,7 +106,7 @@ impl Orders {
 }
 
 /// Whether a text may be a token's `sub`.
-pub(crate) fn is_subject(text: &str) -> bool {
+fn is_subject(text: &str) -> bool {
     is_name(text, MAX_SUBJECT)
 }
 

@@ -32,17 +32,14 @@ impl Maps {
         Maps(Arc::new(RwLock::new(known)))
     }
 
-    /// All scenes.
     pub fn scenes(&self) -> Vec<Arc<Scene>> {
         self.0.read().scenes.clone()
     }
 
-    /// The scene with this name.
     pub fn named(&self, name: &str) -> Option<Arc<Scene>> {
         self.0.read().scenes.iter().find(|scene| scene.spec.name == name).cloned()
     }
 
-    /// The scene of a region.
     pub fn scene_of(&self, id: RegionId) -> Option<Arc<Scene>> {
         let known = self.0.read();
         let (at, _) = known.regions.get(&id)?;
@@ -62,7 +59,6 @@ impl Maps {
         self.key(RegionId(key.region)).is_some_and(|known| known == *key)
     }
 
-    /// Every region.
     pub fn ids(&self) -> Vec<RegionId> {
         self.0.read().regions.keys().copied().collect()
     }

@@ -29,8 +29,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::channel::oneshot;
-use parking_lot::{Mutex, RwLock};
-use purview::actor::directory::Directory;
+use parking_lot::Mutex;
 use purview::actor::messages::{Departure, ToRegion};
 use purview::scene::mutants::{self, Mutant};
 use purview::scene::region::RegionSnapshot;
@@ -40,11 +39,9 @@ use purview::wire::peer::{ActorState, KnownMove, Mark, MoveMsg};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::local_regions::LocalRegions;
-use super::maps::Maps;
-use crate::executor::Executor;
-use crate::peer::{Elsewhere, Kind, Links, MOVE, Unsaid, follows};
-use crate::storage::{Checkpoints, Claim, Grant, Incarnation, Leases, Membership, RegionKey, View};
+use super::handles::Handles;
+use crate::peer::{Elsewhere, Kind, MOVE, Unsaid, follows};
+use crate::storage::{Claim, Grant, Incarnation, RegionKey};
 
 /// How long the new owner may take to be ready, and a tick to end.
 const READY: Duration = Duration::from_secs(1);
@@ -76,7 +73,6 @@ enum MoveError {
     NotWritten(#[source] SnapshotError),
 }
 
-/// A region that is about to arrive.
 #[derive(Debug)]
 struct ArrivingRegion {
     from: u64,
@@ -105,21 +101,9 @@ struct State {
     taking_over: BTreeSet<RegionId>,
 }
 
-pub(super) struct Tools {
-    pub(super) store: Arc<dyn Leases>,
-    pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
-    pub(super) me: Membership,
-    pub(super) links: Links,
-    pub(super) directory: Arc<Directory>,
-    pub(super) maps: Maps,
-    pub(super) local_regions: Arc<Mutex<LocalRegions>>,
-    pub(super) view: Arc<RwLock<View>>,
-    pub(super) executor: Executor,
-}
-
 /// Moves regions. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Migrator(Arc<(Tools, Mutex<State>)>);
+pub(super) struct Migrator(Arc<(Handles, Mutex<State>)>);
 
 impl std::fmt::Debug for Migrator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -128,15 +112,15 @@ impl std::fmt::Debug for Migrator {
 }
 
 impl Migrator {
-    pub(super) fn start(tools: Tools) -> Migrator {
+    pub(super) fn start(handles: Handles) -> Migrator {
         let (tell, told) = channel(WAITING);
-        tools.links.router().set_migrator(tell);
-        let migrator = Migrator(Arc::new((tools, Mutex::default())));
-        migrator.tools().executor.spawn(migrator.clone().run(told));
+        handles.links.router().set_migrator(tell);
+        let migrator = Migrator(Arc::new((handles, Mutex::default())));
+        migrator.handles().executor.spawn(migrator.clone().run(told));
         migrator
     }
 
-    fn tools(&self) -> &Tools {
+    fn handles(&self) -> &Handles {
         &self.0.0
     }
 
@@ -165,7 +149,7 @@ impl Migrator {
             return;
         }
         let migrator = self.clone();
-        self.tools().executor.spawn(async move {
+        self.handles().executor.spawn(async move {
             let began = Instant::now();
             match migrator.send_off(id, &key, epoch, to.1).await {
                 Ok(()) => {
@@ -184,7 +168,7 @@ impl Migrator {
         epoch: Epoch,
         to: u64,
     ) -> Result<(), MoveError> {
-        let (links, directory) = (&self.tools().links, &self.tools().directory);
+        let (links, directory) = (&self.handles().links, &self.handles().directory);
         let (tell, ready) = oneshot::channel();
         self.0.1.lock().ready.insert(id, tell);
         let (prepare, late) = (MoveMsg::Prepare { region: id, epoch }, Instant::now() + READY);
@@ -196,7 +180,7 @@ impl Migrator {
         }
         let members = links.processes();
         let remote = links.successor(to, id).ok_or(MoveError::NoMember)?;
-        let departing = self.tools().local_regions.lock().depart(id, epoch, Some(remote));
+        let departing = self.handles().local_regions.lock().depart(id, epoch, Some(remote));
         let departing = departing.ok_or(MoveError::NotHere)?;
         let departure = departing.unless(tokio::time::sleep(READY)).await;
         let departure = departure.ok_or(MoveError::NoEnd)?;
@@ -225,7 +209,7 @@ impl Migrator {
         departure: Departure,
         late: Instant,
     ) -> Result<(), MoveError> {
-        let links = &self.tools().links;
+        let links = &self.handles().links;
         let both = [false, true];
         let mark = |process: &u64| both.map(|sessions| Mark { process: *process, sessions });
         let mut waits: Vec<Mark> = members.iter().flat_map(mark).collect();
@@ -263,10 +247,10 @@ impl Migrator {
     ) -> bool {
         while Instant::now() < late {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let view = self.tools().view.read();
+            let view = self.handles().view.read();
             match view.owners.get(key) {
                 Some(owner) if owner.epoch > epoch => return true,
-                Some(_) if self.tools().links.knows(to) => {}
+                Some(_) if self.handles().links.knows(to) => {}
                 _ => break,
             }
         }
@@ -283,15 +267,15 @@ impl Migrator {
         checkpoint: Option<RegionSnapshot>,
     ) {
         self.keep(key, checkpoint).await;
-        match self.tools().store.release(&self.tools().me, key, epoch).await {
+        match self.handles().store.release(&self.handles().me, key, epoch).await {
             Ok(released) => tracing::info!(region = %id, ?released, "a region is released"),
             Err(error) => tracing::warn!(%error, region = %id, "the region could not be released"),
         }
-        self.tools().local_regions.lock().end(id);
+        self.handles().local_regions.lock().end(id);
     }
 
     pub(super) async fn keep(&self, key: &RegionKey, checkpoint: Option<RegionSnapshot>) {
-        let (Some(store), Some(checkpoint)) = (&self.tools().checkpoints, checkpoint) else {
+        let (Some(store), Some(checkpoint)) = (&self.handles().checkpoints, checkpoint) else {
             return;
         };
         let Ok(bytes) = checkpoint.encode() else { return };
@@ -350,10 +334,10 @@ impl Migrator {
     }
 
     async fn prepare(&self, from: u64, region: RegionId, epoch: Epoch) {
-        let tools = self.tools();
-        let may = tools.directory.may_act()
-            && tools.maps.is_present(region)
-            && self.tools().local_regions.lock().epoch(region).is_none()
+        let handles = self.handles();
+        let may = handles.directory.may_act()
+            && handles.maps.is_present(region)
+            && self.handles().local_regions.lock().epoch(region).is_none()
             && !self.is_moving(region);
         if !may {
             return purview::log_limited!(warn, %region, from, "cannot receive an arriving region");
@@ -361,9 +345,9 @@ impl Migrator {
         let (since, marks) = (Instant::now(), BTreeSet::new());
         let arrival = ArrivingRegion { from, epoch, since, marks, frozen: None };
         self.0.1.lock().arriving.insert(region, arrival);
-        tools.directory.expect(region);
+        handles.directory.expect(region);
         let (ready, late) = (MoveMsg::Ready { region, epoch }, Instant::now() + READY);
-        if let Err(why) = tools.links.say(from, Kind::Regions, ready, late).await {
+        if let Err(why) = handles.links.say(from, Kind::Regions, ready, late).await {
             purview::log_limited!(warn, %region, from, %why, "cannot tell the old owner that its region may arrive");
         }
     }
@@ -374,7 +358,7 @@ impl Migrator {
         for region in all {
             self.arrive_if_complete(region).await;
             let in_vain = |arrival: &ArrivingRegion| {
-                arrival.since.elapsed() > READY + MOVE || !self.tools().links.knows(arrival.from)
+                arrival.since.elapsed() > READY + MOVE || !self.handles().links.knows(arrival.from)
             };
             let given_up = {
                 let mut state = self.0.1.lock();
@@ -390,17 +374,17 @@ impl Migrator {
 
     /// Messages for a region that does not arrive wait for its next owner.
     fn forget(&self, region: RegionId) {
-        let directory = &self.tools().directory;
+        let directory = &self.handles().directory;
         let left: Vec<ToRegion> = directory.give_up(region);
         left.into_iter().filter(|m| follows(&m.input)).for_each(|m| directory.keep(region, m));
     }
 
     async fn arrive_if_complete(&self, region: RegionId) {
-        let tools = self.tools();
+        let handles = self.handles();
         let arrival = {
             let mut state = self.0.1.lock();
             let is_gone = |mark: &Mark| {
-                mark.process != tools.links.process() && !tools.links.knows(mark.process)
+                mark.process != handles.links.process() && !handles.links.knows(mark.process)
             };
             let complete = |arrival: &ArrivingRegion| {
                 arrival.frozen.as_ref().is_some_and(|frozen| {
@@ -408,7 +392,7 @@ impl Migrator {
                     let unheard = mutants::has(Mutant::MovesUnheard);
                     frozen.waits.iter().all(|m| unmarked || arrival.marks.contains(m) || is_gone(m))
                         && (unheard
-                            || frozen.moves.iter().all(|of| tools.links.router().has_heard(of)))
+                            || frozen.moves.iter().all(|of| handles.links.router().has_heard(of)))
                 })
             };
             if !state.arriving.get(&region).is_some_and(complete) {
@@ -433,12 +417,12 @@ impl Migrator {
         epoch: Epoch,
         frozen: FrozenRegion,
     ) -> Result<(), String> {
-        let tools = self.tools();
-        let scene = tools.maps.scene_of(region).ok_or("its scene is unknown")?;
+        let handles = self.handles();
+        let scene = handles.maps.scene_of(region).ok_or("its scene is unknown")?;
         let snapshot = RegionSnapshot::decode(&frozen.snapshot).map_err(|e| e.to_string())?;
-        let key = tools.maps.key(region).ok_or("its scene is unknown")?;
+        let key = handles.maps.key(region).ok_or("its scene is unknown")?;
         let grant = self.take_over(&key, epoch).await?;
-        if self.tools().local_regions.lock().epoch(region).is_some()
+        if self.handles().local_regions.lock().epoch(region).is_some()
             && !mutants::has(Mutant::RunsTwice)
         {
             // The store had granted it here, too, and it has gone on from a checkpoint since.
@@ -446,12 +430,12 @@ impl Migrator {
         }
         // It sends under its new epoch from its first message on, whether or not the store has
         // shown it: processes that know it accept no older one.
-        tools.links.router().set_epoch(region, grant.epoch);
+        handles.links.router().set_epoch(region, grant.epoch);
         let mut fx = Vec::new();
         match Region::restore(scene.clone(), region, grant.epoch, snapshot, &mut fx) {
             Ok(restored) => {
-                let (links, actor_state) = (&tools.links, frozen.actor_state);
-                let came = self.tools().local_regions.lock().arrive(
+                let (links, actor_state) = (&handles.links, frozen.actor_state);
+                let came = self.handles().local_regions.lock().arrive(
                     &scene,
                     restored,
                     grant.epoch,
@@ -465,7 +449,7 @@ impl Migrator {
                 Err("no thread is free for it".into())
             }
             Err(error) => {
-                let released = tools.store.release(&tools.me, &key, grant.epoch).await;
+                let released = handles.store.release(&handles.me, &key, grant.epoch).await;
                 tracing::warn!(%region, ?released, "the region is released");
                 Err(error.to_string())
             }
@@ -473,13 +457,13 @@ impl Migrator {
     }
 
     async fn take_over(&self, key: &RegionKey, epoch: Epoch) -> Result<Grant, String> {
-        let tools = self.tools();
+        let handles = self.handles();
         let begin = Instant::now();
         loop {
-            match tools.store.take_over(&tools.me, key, epoch).await {
+            match handles.store.take_over(&handles.me, key, epoch).await {
                 Ok(Claim::Granted(grant)) => return Ok(grant),
-                Ok(Claim::Refused(refusal)) => {
-                    return Err(format!("it has another owner by now: {:?}", refusal.owner));
+                Ok(Claim::Refused(owner)) => {
+                    return Err(format!("it has another owner by now: {owner:?}"));
                 }
                 Err(error) if begin.elapsed() > READY => return Err(error.to_string()),
                 Err(error) => {

@@ -26,6 +26,7 @@ pub(crate) mod clock_sync;
 pub mod down;
 mod error;
 pub(crate) mod fence;
+mod handles;
 pub mod hosted;
 pub mod inspect;
 pub mod layout_change;
@@ -63,7 +64,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use purview::actor::directory::Directory;
 use purview::scene::Scene;
 use purview::wire::peer::query::Question;
@@ -76,9 +77,10 @@ use crate::shutdown;
 use crate::storage::checkpoints::writer::CheckpointQueue;
 use crate::storage::{Checkpoints, Leases, Membership, View};
 
-use apply::{Acting, Stores};
+use apply::Apply;
 use balancer::{BalanceMode, Board};
 use clock_sync::ClockStatus;
+use handles::Handles;
 use hosted::Hosted;
 use local_regions::{LocalRegions, Threads};
 use maps::Maps;
@@ -86,7 +88,7 @@ use metrics::NodeCollector;
 use migration::Migrator;
 use orders::{OrderError, Orders};
 use population::Population;
-use reconciler::{Outputs, Reconciler};
+use reconciler::Reconciler;
 use surveyor::Surveyor;
 
 pub use error::NodeError;
@@ -147,23 +149,20 @@ impl Node {
         let board = Board::default();
         let answers = answers::responder(hosted.clone(), weak, subjects.clone(), board.clone());
         links.respond_with(answers);
-        let stores = Stores {
+        let local_regions = LocalRegions::new(directory.clone(), threads, hosted.clone());
+        let handles = Handles {
             executor: executor.clone(),
-            leases: store.clone(),
+            store: store.clone(),
             checkpoints: checkpoints.clone(),
-            checkpoint_queue: checkpoint_queue.clone(),
-        };
-        let acting = Acting {
             me: membership.clone(),
             links: links.clone(),
             directory: directory.clone(),
             maps: maps.clone(),
-            clock: clock.clone(),
-            drain,
+            local_regions: Arc::new(Mutex::new(local_regions)),
+            view: views.clone(),
         };
-        let local_regions = LocalRegions::new(directory.clone(), threads, hosted.clone());
-        let told = Outputs { status: tell, view: views.clone() };
-        let reconciler = Reconciler::new(stores, acting, local_regions, told);
+        let apply = Apply::new(handles.clone(), checkpoint_queue.clone(), clock.clone(), drain);
+        let reconciler = Reconciler::new(handles, apply, tell);
         let migrator = reconciler.migrator();
         let follower = clock_sync::Follower {
             directory: directory.clone(),
@@ -239,17 +238,14 @@ impl Node {
         self.clock.set().await;
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         self.surveyor.name()
     }
 
-    /// Its scenes and clock, and where regions are.
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
-    /// Its links to other processes.
     pub fn links(&self) -> &Links {
         &self.links
     }

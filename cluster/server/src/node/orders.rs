@@ -22,82 +22,56 @@ use crate::storage::{Incarnation, LeaseError, Leases, Owner, RegionKey, View};
 
 pub use reserve::Reserve;
 
-/// Why an order is not given.
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
-    /// The store refuses or does not answer.
     #[error(transparent)]
     Store(#[from] LeaseError),
-    /// There is no such node.
     #[error("no node {0:?} takes regions; there are: {1}")]
     NoNode(String, String),
-    /// There is no such region.
     #[error("no region {0} has an owner; `purview ctl status regions` lists them")]
     NoRegion(RegionId),
-    /// The region is not down.
     #[error("region {0} is not down; `purview ctl status regions` tells which are")]
     NotDown(RegionId),
-    /// No other node could take its regions.
     #[error("{0:?} is the only node that takes regions: add another one first")]
     OnlyNode(String),
-    /// No token names such a subject.
     #[error("the subject has {0} bytes: want 1 to 128 of printable text, as the `sub` of a token")]
     NoSubject(usize),
-    /// There is no room for another kick.
     #[error(
         "{0} kicks count already: one goes when its time is over, or with `purview ctl kick SUBJECT --for 0s`"
     )]
     TooManyKicks(usize),
-    /// There is no room for another pin.
     #[error("{0} regions are pinned already; `purview ctl balance unpin REGION` takes one off")]
     TooManyPins(usize),
-    /// There is no such scene.
     #[error("there is no scene {0:?}; `purview ctl status` lists them")]
     NoScene(String),
-    /// No ground of the scene is there.
     #[error(
         "no ground lies within {area_m:?}: write west, north, east and south edge in metres, west below east and north \
          below south, on a map of {width_m} x {depth_m} m"
     )]
     NoArea {
-        /// What was said.
         area_m: [u32; 4],
         /// The size of the map along x, metres.
         width_m: i32,
         /// The size of the map along z, metres.
         depth_m: i32,
     },
-    /// A part of the ground is reserved.
     #[error("a part of this ground of {0:?} is reserved already; `--for 0s` ends that first")]
     Reserved(String),
-    /// There is no room for another reservation.
     #[error("{0} reservations count already; one ends when its time is over, or with `--for 0s`")]
     TooManyReservations(usize),
-    /// There are too few nodes to reserve.
     #[error(
         "{wanted} nodes are to be reserved; {free} are not reserved, {fit} of them fit scene {scene:?}, and one must stay \
          for everything else: want 1 to {}", (*fit).min(free.saturating_sub(1))
     )]
     TooFewNodes {
-        /// The scene.
         scene: String,
-        /// What was wanted.
         wanted: usize,
         /// Nodes of the scene's pool that are not reserved.
         fit: usize,
-        /// Nodes that are not reserved.
         free: usize,
     },
-    /// The node may not run the region.
     #[error("{node} may not run regions of {scene:?}: the scene wants {wants}")]
-    NotInPool {
-        /// The node.
-        node: String,
-        /// The scene.
-        scene: String,
-        /// What the scene asks of nodes.
-        wants: String,
-    },
+    NotInPool { node: String, scene: String, wants: String },
 }
 
 /// What a scene asks of nodes, in words.
@@ -160,10 +134,6 @@ impl Orders {
         self.view.read().clone()
     }
 
-    /// Moves a region to a node, with all its entities.
-    ///
-    /// # Errors
-    /// There is no such region or node, or the store does not answer.
     pub async fn move_region(&self, region: RegionId, node: &str) -> Result<(), OrderError> {
         let view = self.view();
         let to = self.node(&view, node)?;
@@ -196,7 +166,6 @@ impl Orders {
         }
     }
 
-    /// The regions that a node of this name has, and under which epochs.
     pub fn owned_by(&self, node: &str) -> Vec<(RegionKey, Epoch)> {
         let owners = self.view().owners.into_iter();
         owners.filter(|(_, owner)| owner.node == node).map(|(key, o)| (key, o.epoch)).collect()
@@ -221,26 +190,17 @@ impl Orders {
 
     /// Changes a scene's layout while players walk on. Returns the scene's name and the version
     /// that its map will have.
-    ///
-    /// # Errors
-    /// The map cannot be so, another change is under way, or the store does not answer.
     pub async fn change_map(&self, order: &MapOrder) -> Result<(String, u64), MapError> {
         layout_change::order(&*self.store, &self.maps, order).await
     }
 
     /// A node is to give its regions to others, one by one; when it has none it ends.
-    ///
-    /// # Errors
-    /// There is no such node, no other one that takes regions, or the store does not answer.
     pub async fn drain(&self, node: &str) -> Result<(), OrderError> {
         let who = self.node(&self.view(), node)?;
         self.drain_member(who, node).await
     }
 
     /// The same for one incarnation, whichever process has its name by now.
-    ///
-    /// # Errors
-    /// There is no other node that takes regions, or the store does not answer.
     pub(super) async fn drain_member(
         &self,
         who: Incarnation,

@@ -16,10 +16,8 @@ use purview::scene::layout::{RegionEntry, RegionMap};
 
 use owners::Owners;
 
-/// A node that takes regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site<N> {
-    /// Which.
     pub node: N,
     /// How much it carries, against the others; 0 counts as 1.
     pub capacity: u32,
@@ -28,7 +26,6 @@ pub struct Site<N> {
 /// A region and those that border on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plot<R> {
-    /// Which.
     pub region: R,
     /// Its middle, for a walk over the map on which neighbours follow each other.
     pub middle: (u32, u32),
@@ -41,13 +38,11 @@ pub struct Plot<R> {
 /// The nodes that may own some regions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool<N> {
-    /// Which.
     pub nodes: BTreeSet<N>,
     /// Most of them that own any; 0: all may.
     pub most: usize,
 }
 
-/// The regions of a map.
 pub fn plots(map: &RegionMap) -> Vec<Plot<RegionId>> {
     let middle = |a: i32, b: i32| (i64::from(a) + i64::from(b)).unsigned_abs() as u32 / 2;
     let plot = |entry: &RegionEntry| Plot {
@@ -59,7 +54,6 @@ pub fn plots(map: &RegionMap) -> Vec<Plot<RegionId>> {
     map.regions.iter().map(plot).collect()
 }
 
-/// What names a node or a region.
 pub trait Name: Copy + Ord + std::hash::Hash {}
 
 impl<T: Copy + Ord + std::hash::Hash> Name for T {}

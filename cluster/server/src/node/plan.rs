@@ -25,10 +25,8 @@ pub(super) struct Plan {
     pub(super) of: BTreeMap<u32, u64>,
     /// The incarnations among which regions were shared out.
     pub(super) among: BTreeSet<u64>,
-    #[serde(default)]
     pub(super) reserved: BTreeSet<u64>,
     /// Another node has been drained since: see [`super::sharing`].
-    #[serde(default)]
     pub(super) replacing: bool,
 }
 

@@ -12,39 +12,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::RwLock;
-use purview::actor::directory::Directory;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::apply::{Acting, Apply, Stores, Then};
-use super::local_regions::LocalRegions;
+use super::apply::{Apply, Then};
+use super::handles::Handles;
 use super::migration::Migrator;
 use super::reconcile::{Action, reconcile, status};
 use super::status::Status;
 use super::store_watch::{StoreNews, StoreWatch};
-use crate::executor::Executor;
-use crate::peer::Links;
-use crate::storage::{Leases, Membership, View};
+use crate::storage::View;
 
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
 
-pub(super) struct Outputs {
-    pub(super) status: watch::Sender<Status>,
-    pub(super) view: Arc<RwLock<View>>,
-}
-
 /// Keeps a process in line with the store.
 pub(super) struct Reconciler {
-    store: Arc<dyn Leases>,
-    executor: Executor,
-    me: Membership,
-    links: Links,
-    directory: Arc<Directory>,
+    handles: Handles,
     leads: Arc<AtomicBool>,
     apply: Apply,
-    tell: Outputs,
+    status: watch::Sender<Status>,
 }
 
 impl std::fmt::Debug for Reconciler {
@@ -54,22 +41,8 @@ impl std::fmt::Debug for Reconciler {
 }
 
 impl Reconciler {
-    pub(super) fn new(
-        stores: Stores,
-        of: Acting,
-        local_regions: LocalRegions,
-        tell: Outputs,
-    ) -> Reconciler {
-        Reconciler {
-            store: stores.leases.clone(),
-            executor: stores.executor.clone(),
-            me: of.me.clone(),
-            links: of.links.clone(),
-            directory: of.directory.clone(),
-            leads: Arc::default(),
-            apply: Apply::new(stores, of, local_regions, tell.view.clone()),
-            tell,
-        }
+    pub(super) fn new(handles: Handles, apply: Apply, status: watch::Sender<Status>) -> Reconciler {
+        Reconciler { handles, leads: Arc::default(), apply, status }
     }
 
     pub(super) fn migrator(&self) -> Migrator {
@@ -79,13 +52,13 @@ impl Reconciler {
     /// Follows until `stop` is dropped or the lease is gone; then no region runs here any more.
     pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
         // A gateway never leads: the leader plans for regions, and ends leases of others.
-        let campaign = self.me.node().regions.then(|| self.campaign());
-        let mut store_watch = StoreWatch::new(self.store.watch());
-        let suspicion = self.links.router().suspicion();
+        let campaign = self.handles.me.node().regions.then(|| self.campaign());
+        let mut store_watch = StoreWatch::new(self.handles.store.watch());
+        let suspicion = self.handles.links.router().suspicion();
         let superseded = self.apply.superseded_regions();
-        let shuts_down = self.executor.spawn(self.apply.superseded_regions().run());
+        let shuts_down = self.handles.executor.spawn(self.apply.superseded_regions().run());
         let mut again = tokio::time::interval(AGAIN);
-        let me = self.me.clone();
+        let me = self.handles.me.clone();
         let lost = me.lost();
         tokio::pin!(lost);
         loop {
@@ -102,7 +75,7 @@ impl Reconciler {
                     StoreNews::Over => break,
                 },
                 () = suspicion.notified() => {}
-                _ = again.tick() => self.directory.send_kept(),
+                _ = again.tick() => self.handles.directory.send_kept(),
             }
             let view = store_watch.view();
             store_watch.while_doing(self.follow(&view), |newer| superseded.heed(newer)).await;
@@ -117,8 +90,9 @@ impl Reconciler {
 
     /// Stands in line to lead.
     fn campaign(&self) -> JoinHandle<()> {
-        let (leads, store, me) = (self.leads.clone(), self.store.clone(), self.me.clone());
-        self.executor.spawn(async move {
+        let (leads, store, me) =
+            (self.leads.clone(), self.handles.store.clone(), self.handles.me.clone());
+        self.handles.executor.spawn(async move {
             match store.campaign(&me).await {
                 Ok(_) => leads.store(true, Ordering::Relaxed),
                 Err(error) => tracing::debug!(%error, "not in line to lead any more"),
@@ -139,12 +113,12 @@ impl Reconciler {
         self.show(view);
         self.act(view, false).await;
         let status = status(view, &self.apply.local(self.leads(), false));
-        self.tell.status.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);
+        self.status.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);
     }
 
     /// Lets others of this process see what the store says.
     fn show(&self, view: &View) {
-        let mut told = self.tell.view.write();
+        let mut told = self.handles.view.write();
         if told.revision != view.revision {
             told.clone_from(view);
         }

@@ -38,7 +38,6 @@ pub(crate) struct StartupEntry {
     pub(crate) scenes: Vec<Arc<Scene>>,
     pub(crate) tick_ms: u32,
     pub(crate) now: Duration,
-    /// Whether it may own regions.
     pub(crate) regions: bool,
     /// Whether it can create the demo entities.
     pub(crate) populates: bool,
@@ -102,9 +101,6 @@ pub(crate) async fn agree(
 }
 
 /// Whether a node has begun the cluster: only nodes know where an empty store continues.
-///
-/// # Errors
-/// [`LeaseError::NotBegun`], or the store's answer.
 pub(crate) async fn has_begun(store: &dyn Leases) -> Result<(), LeaseError> {
     // The last one that `count_on` creates.
     store.get(CLOCK).await?.map(drop).ok_or(LeaseError::NotBegun)
@@ -154,7 +150,7 @@ async fn take_number(store: &dyn Leases, key: &'static str) -> Result<u64, NodeE
             return Err(NodeError::Value { key, found, want: "a number below 1048575" });
         }
         let data = Bytes::from(next.to_string());
-        if let Put::Done { .. } = store.put_if(key, Some(now.revision), data).await? {
+        if let Put::Done(_) = store.put_if(key, Some(now.revision), data).await? {
             return Ok(next);
         }
     }

@@ -1,23 +1,18 @@
 //! What a process is there for, and what it knows of its cluster.
 
-/// What a process is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roles {
-    /// It takes regions.
     pub regions: bool,
-    /// It holds clients' sessions.
     pub gateway: bool,
 }
 
 impl Roles {
-    /// Both.
     pub const ALL: Roles = Roles { regions: true, gateway: true };
 }
 
 /// What a process knows of its cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Other processes that are there.
     pub peers: usize,
     /// Regions of all scenes.
     pub regions: usize,
@@ -29,7 +24,6 @@ pub struct Status {
     pub down: usize,
     /// How often a region went on here from a checkpoint that was older than recovery assumes.
     pub recovered_late: u64,
-    /// Whether this process plans for all.
     pub leads: bool,
     /// Whether this process is to give its regions to others.
     pub draining: bool,

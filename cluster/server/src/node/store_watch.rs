@@ -4,14 +4,11 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use purview::scene::mutants::{self, Mutant};
 
-use super::local_regions::LocalRegions;
-use super::maps::Maps;
+use super::handles::Handles;
 use super::migration::Migrator;
-use crate::peer::Links;
-use crate::storage::{Event, Membership, View, Watch};
+use crate::storage::{Event, View, Watch};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoreNews {
@@ -46,7 +43,6 @@ impl StoreWatch {
         StoreWatch { watch, view: Arc::default(), newest: None, over: false }
     }
 
-    /// What it has told up to now.
     pub(super) fn view(&self) -> Arc<View> {
         self.view.clone()
     }
@@ -102,18 +98,16 @@ impl StoreWatch {
 
 /// Ends regions here that other processes own by now.
 pub(super) struct SupersededRegions {
-    pub(super) me: Membership,
-    pub(super) links: Links,
-    pub(super) maps: Maps,
+    pub(super) handles: Handles,
     pub(super) migrator: Migrator,
-    pub(super) local_regions: Arc<Mutex<LocalRegions>>,
 }
 
 impl SupersededRegions {
     /// Ends regions as soon as their next owners are known, and all regions once the others say
     /// that this process is not a member, however long the store takes to report the same.
     pub(super) async fn run(self) {
-        let (superseded, disowned) = (self.links.router().superseded(), self.links.disowned());
+        let (superseded, disowned) =
+            (self.handles.links.router().superseded(), self.handles.links.disowned());
         loop {
             tokio::select! {
                 biased;
@@ -125,17 +119,20 @@ impl SupersededRegions {
 
     /// The others know whether this process is a member, even if a faulty store does not say so.
     fn heed_others(&self) {
-        if self.links.is_disowned() && self.me.loss().is_none() && !mutants::has(Mutant::Disowned) {
+        if self.handles.links.is_disowned()
+            && self.handles.me.loss().is_none()
+            && !mutants::has(Mutant::Disowned)
+        {
             tracing::error!("other processes say that this process is no longer a member: it ends");
-            self.me.disown();
+            self.handles.me.disown();
         }
     }
 
     /// Ends regions here whose next owners are known.
     pub(super) fn end(&self) {
-        let mut local_regions = self.local_regions.lock();
+        let mut local_regions = self.handles.local_regions.lock();
         for id in local_regions.ids() {
-            let newest = self.links.router().epoch(id);
+            let newest = self.handles.links.router().epoch(id);
             if local_regions.epoch(id).is_some_and(|own| own < newest)
                 && !self.migrator.is_moving(id)
             {
@@ -148,11 +145,13 @@ impl SupersededRegions {
     /// Ends regions here that the store shows with other owners. Only a faulty store does that:
     /// regions are handed over, or end with their lease.
     pub(super) fn heed(&self, view: &View) {
-        let ids = self.local_regions.lock().ids();
+        let ids = self.handles.local_regions.lock().ids();
         for id in ids {
-            let owner = self.maps.key(id).and_then(|key| view.owners.get(&key));
-            if let Some(owner) = owner.filter(|owner| owner.incarnation != self.me.incarnation()) {
-                self.links.router().set_epoch(id, owner.epoch);
+            let owner = self.handles.maps.key(id).and_then(|key| view.owners.get(&key));
+            if let Some(owner) =
+                owner.filter(|owner| owner.incarnation != self.handles.me.incarnation())
+            {
+                self.handles.links.router().set_epoch(id, owner.epoch);
             }
         }
         self.end();

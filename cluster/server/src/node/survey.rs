@@ -13,42 +13,28 @@ use crate::storage::{About, Incarnation, NodeInfo, Owner, RegionKey, View};
 /// The cluster as one of its processes sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClusterSurvey {
-    /// The node that reports this.
     pub me: String,
-    /// The store's revision of which this is.
     pub revision: u64,
-    /// The leader, if there is one.
     pub leader: Option<String>,
     /// Regions of all scenes.
     pub regions_all: usize,
     /// Of these, those of which it is known where they run.
     pub regions_located: usize,
-    /// Processes that are there.
     pub nodes: Vec<NodeLine>,
     /// Of all regions, those that are down: their checkpoints cannot be read.
-    #[serde(default)]
     pub regions_down: usize,
     /// How often a region went on here from a checkpoint that was older than recovery assumes.
-    #[serde(default)]
     pub recovered_late: u64,
-    /// Regions that have an owner.
     pub regions: Vec<RegionLine>,
-    /// The region map of each scene.
-    #[serde(default)]
     pub maps: Vec<MapLine>,
-    /// The channels from this process to others.
     pub channels: Vec<ChannelLine>,
     /// Callers that this process did not let in as peers.
-    #[serde(default)]
     pub refused: u64,
     /// Messages of peers that were left out.
-    #[serde(default)]
     pub left_out: LeftOut,
     /// Messages, and their bytes, that wait for regions of this process whose mailboxes are full.
-    #[serde(default)]
     pub backlog: (usize, usize),
     /// Messages that were to be kept for regions without an address and found no room.
-    #[serde(default)]
     pub kept_lost: u64,
 }
 
@@ -58,79 +44,52 @@ pub struct LeftOut {
     /// Of a former owner.
     pub fenced: u64,
     /// Of a process that may not say such a thing.
-    #[serde(default)]
     pub forbidden: u64,
     /// Of a kind that only a next release knows.
     pub unknown: u64,
-    /// Not understood.
     pub malformed: u64,
     /// With an epoch that cannot be true.
-    #[serde(default)]
     pub implausible: u64,
     /// Of regions that move, for which there was no room.
-    #[serde(default)]
     pub moves_refused: u64,
 }
 
-/// A process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLine {
-    /// Its name.
     pub name: String,
-    /// Its number.
     pub process: u64,
-    /// Where its peers reach it.
     pub address: String,
-    /// Whether it takes regions.
     pub takes_regions: bool,
-    /// Whether it holds sessions.
     pub gateway: bool,
     /// Its capacity, relative to the others.
     pub capacity: u32,
-    /// How many regions it owns.
     pub owns: usize,
     /// The revision of the store at which it joined: a process that joined later has a higher one.
-    #[serde(default)]
     pub joined: u64,
     /// Whether it gives its regions to others, to end then.
-    #[serde(default)]
     pub drains: bool,
     /// Its zone, its labels and its release.
-    #[serde(default, flatten)]
+    #[serde(flatten)]
     pub about: About,
 }
 
-/// A region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionLine {
-    /// Its scene.
     pub scene: String,
-    /// Which.
     pub region: u32,
-    /// Whose.
     pub node: String,
-    /// Under which epoch.
     pub epoch: u64,
-    /// Its group of planes.
-    #[serde(default)]
     pub planes: u16,
     /// `runs`; `overdue`: it runs, and its last checkpoint is older than recovery assumes; `down`: its checkpoint
     /// cannot be read, and an operator is to decide.
-    #[serde(default)]
     pub state: String,
-    /// Why it is down.
-    #[serde(default)]
     pub why: Option<String>,
 }
 
-/// A scene's region map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapLine {
-    /// The scene.
     pub scene: String,
-    /// The version that counts.
     pub version: u64,
-    /// How many regions it has.
     pub regions: usize,
     /// The version to which it is about to change.
     pub next: Option<u64>,
@@ -139,22 +98,14 @@ pub struct MapLine {
 /// The traffic to one process on one channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelLine {
-    /// The receiving process.
     pub to: u64,
-    /// For regions or for sessions.
     pub kind: String,
-    /// Whether it is connected.
     pub connected: bool,
     /// The version of the protocol that both speak; 0: none was agreed on yet.
-    #[serde(default)]
     pub version: u64,
-    /// Messages so far.
     pub messages: u64,
-    /// Bytes of these messages.
     pub bytes: u64,
-    /// Messages sent again after a connection was lost.
     pub resent: u64,
-    /// Bytes that are not acknowledged.
     pub waiting_bytes: usize,
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn put<T: Serialize>(
 ) -> Result<bool, LeaseError> {
     // These types are plain data.
     let data = Bytes::from(serde_json::to_vec(value).unwrap_or_default());
-    Ok(matches!(store.put_if(key, expected, data).await?, Put::Done { .. }))
+    Ok(matches!(store.put_if(key, expected, data).await?, Put::Done(_)))
 }
 
 /// Changes a value of the store, however often others change it meanwhile.
@@ -42,10 +42,6 @@ pub(super) async fn change<T: Serialize + Default + for<'a> Deserialize<'a>>(
     }
 }
 
-/// The number that a value is.
-///
-/// # Errors
-/// It is none.
 pub(super) fn number(key: &'static str, data: &[u8], want: &'static str) -> Result<u64, NodeError> {
     let text = String::from_utf8_lossy(data).into_owned();
     text.parse().map_err(|_| NodeError::Value { key, found: text, want })

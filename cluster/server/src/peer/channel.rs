@@ -26,20 +26,16 @@ pub struct ChannelFull;
 /// reopened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
-    /// The frame ends in the middle of a message.
     #[error("a frame ends in the middle of a message")]
     Torn,
-    /// Messages before this frame are missing.
     #[error("received message {got}, expected {want}")]
     Gap {
-        /// The expected number.
         want: u64,
         /// The first number of the frame.
         got: u64,
     },
 }
 
-/// The sending end.
 #[derive(Debug)]
 pub struct Sending {
     /// Unacknowledged messages; the first one has the number `first`.
@@ -69,10 +65,6 @@ impl Sending {
         self.bytes < self.limit
     }
 
-    /// Appends a message.
-    ///
-    /// # Errors
-    /// When there is no room.
     pub fn push(&mut self, message: Bytes) -> Result<(), ChannelFull> {
         if !self.has_room() {
             return Err(ChannelFull);
@@ -132,12 +124,10 @@ impl Sending {
         std::mem::take(&mut self.sent)
     }
 
-    /// The number of unacknowledged messages.
     pub fn waiting(&self) -> usize {
         self.kept.len()
     }
 
-    /// The number of unacknowledged bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -151,7 +141,6 @@ impl Sending {
     }
 }
 
-/// The receiving end.
 #[derive(Debug)]
 pub struct Receiving {
     want: u64,

@@ -9,7 +9,6 @@ use super::channel::FRAME_BYTES;
 /// The gRPC method that opens a channel.
 pub(super) const METHOD: &str = "/purview.Peers/Channel";
 
-/// Bytes, unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Plain;
 

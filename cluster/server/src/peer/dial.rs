@@ -41,12 +41,9 @@ const UNREACHED: (Duration, Duration) = (Duration::from_secs(5), Duration::from_
 /// Flow-control window in bytes.
 const WINDOW: u32 = 4 << 20;
 
-/// Counters of one channel.
 #[derive(Debug, Default)]
 pub struct ChannelMetrics {
-    /// Messages accepted from regions and sessions.
     pub messages: AtomicU64,
-    /// Bytes of these messages.
     pub bytes: AtomicU64,
     /// Frames sent, each with one or more messages.
     pub frames: AtomicU64,
@@ -54,7 +51,6 @@ pub struct ChannelMetrics {
     pub resent: AtomicU64,
     /// Messages refused because the channel was full.
     pub full: AtomicU64,
-    /// Connections established.
     pub connections: AtomicU64,
     /// The last negotiated version of the protocol; 0: none yet.
     pub version: AtomicU64,

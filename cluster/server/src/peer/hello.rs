@@ -18,10 +18,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Both kinds.
     pub const ALL: [Kind; 2] = [Kind::Regions, Kind::Sessions];
 
-    /// The kind's name in metadata.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Regions => "regions",
@@ -33,17 +31,13 @@ impl Kind {
 /// The versions of the peer protocol that a process supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// The oldest.
     pub lowest: u16,
-    /// The newest.
     pub highest: u16,
 }
 
 impl Versions {
-    /// The versions of this release.
     pub const OURS: Versions = Versions { lowest: PEER_VERSION_MIN, highest: PEER_VERSION };
 
-    /// The newest version that both support.
     pub fn common(self, other: Versions) -> Option<u16> {
         let highest = self.highest.min(other.highest);
         (highest >= self.lowest.max(other.lowest)).then_some(highest)
@@ -59,15 +53,10 @@ impl fmt::Display for Versions {
 /// The caller's metadata when it opens a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// The cluster's name.
     pub cluster: String,
-    /// The versions that the caller supports.
     pub versions: Versions,
-    /// The number of the calling process.
     pub from: u64,
-    /// The number of the called process.
     pub to: u64,
-    /// The content of the channel.
     pub kind: Kind,
 }
 
@@ -82,48 +71,21 @@ const KIND: &str = "purview-channel";
 /// In the answer: the number of the next expected message.
 const WANT: &str = "purview-want";
 
-/// Why a stream is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HelloError {
-    /// A part of the hello is missing or malformed.
     #[error("the stream's metadata lack a valid {0}")]
     Incomplete(&'static str),
-    /// The caller belongs to another cluster.
     #[error("this is cluster {here:?}, not {there:?}: check [cluster] name on both sides")]
-    Cluster {
-        /// Ours.
-        here: String,
-        /// The caller's.
-        there: String,
-    },
-    /// The two processes have no version of the protocol in common.
+    Cluster { here: String, there: String },
     #[error(
         "this process speaks versions {here} of the peer protocol, the caller {there}: \
          upgrade one release at a time"
     )]
-    Version {
-        /// Ours.
-        here: Versions,
-        /// The caller's.
-        there: Versions,
-    },
-    /// The called process has ended, and this process has its address.
+    Version { here: Versions, there: Versions },
     #[error("this is process {here}; process {there} has ended")]
-    Process {
-        /// Ours.
-        here: u64,
-        /// The called process.
-        there: u64,
-    },
-    /// The certificate belongs to another process.
+    Process { here: u64, there: u64 },
     #[error("the certificate belongs to {shown}, not to {claimed}")]
-    Impostor {
-        /// The owner of the certificate.
-        shown: String,
-        /// The process that the other side claims to be, or should be.
-        claimed: String,
-    },
-    /// The caller is not a member of the cluster, not yet, or no longer.
+    Impostor { shown: String, claimed: String },
     #[error("process {0} is not a member of the cluster")]
     Stranger(u64),
 }
@@ -200,10 +162,8 @@ impl Hello {
     }
 }
 
-/// The answer to an accepted hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
-    /// The version to speak.
     pub version: u16,
     /// The number of the next expected message.
     pub want: u64,

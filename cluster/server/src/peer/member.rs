@@ -8,9 +8,7 @@ use crate::tls::{Named, ProcessRole};
 /// A member of the cluster, as recorded in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
     pub name: String,
-    /// Whether it may own regions.
     pub regions: bool,
 }
 

@@ -78,41 +78,28 @@ pub const MOVE: Duration = Duration::from_secs(3);
 /// The identity of a process in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The cluster's name.
     pub cluster: String,
-    /// The process's number.
     pub process: u64,
-    /// The versions of the protocol that it supports.
     pub versions: Versions,
 }
 
 impl Identity {
-    /// The identity of a process of this release.
     pub fn new(cluster: impl Into<String>, process: u64) -> Identity {
         Identity { cluster: cluster.into(), process, versions: Versions::OURS }
     }
 }
 
-/// Why links cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The process cannot listen on the address.
     #[error("cannot listen for peers on {addr}: {source}; choose another [cluster] listen")]
-    Listen {
-        /// The address.
-        addr: SocketAddr,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
+    Listen { addr: SocketAddr, source: std::io::Error },
 }
 
 /// Why a message about a migrating region was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsaid {
-    /// The process is not a member, or no longer.
     #[error("the process is not a member of the cluster")]
     NoMember,
-    /// The channel had no room in time.
     #[error("the channel had no room in time")]
     Full,
 }
@@ -167,9 +154,6 @@ impl Links {
     /// Listens on `addr` (port 0: any free port) and serves peers from tasks of `executor`. Call it
     /// on that executor, which must outlive the links. No peer is accepted before [`Links::join`].
     /// With `tls` both sides must show certificates.
-    ///
-    /// # Errors
-    /// The process cannot listen on the address.
     pub async fn start(
         identity: Identity,
         addr: SocketAddr,
@@ -221,7 +205,7 @@ impl Links {
         executor: Executor,
     ) -> Links {
         let router = Arc::new(Router::default());
-        let inboxes = Arc::new(Inboxes::new(&identity, router.clone(), executor.clone()));
+        let inboxes = Arc::new(Inboxes::new(identity.clone(), router.clone(), executor.clone()));
         let links = Links(Arc::new(Inner {
             identity,
             executor,
@@ -237,12 +221,10 @@ impl Links {
         links
     }
 
-    /// The process's number.
     pub fn process(&self) -> u64 {
         self.0.identity.process
     }
 
-    /// The router of messages from peers.
     pub fn router(&self) -> &Router {
         &self.0.router
     }
@@ -327,7 +309,6 @@ impl Links {
         Some(RegionAddress::Remote(self.successor(process, region)?))
     }
 
-    /// The gateway of a process.
     pub fn gateway(&self, process: u64) -> Option<Arc<dyn RemoteGateway>> {
         Some(self.peer(process)?.gateway.clone())
     }
@@ -372,7 +353,6 @@ impl Links {
         Some(Arc::new(Remote { channel, router: self.0.router.clone(), region, busy }))
     }
 
-    /// The other members.
     pub fn processes(&self) -> Vec<u64> {
         self.0.peers.read().keys().copied().collect()
     }

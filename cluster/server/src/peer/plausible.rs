@@ -37,7 +37,6 @@ const TIME_AHEAD: Duration = Duration::from_secs(3_600);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is {found}; at most {most} is plausible now")]
 pub struct Implausible {
-    /// The number.
     pub what: &'static str,
     /// What the message says.
     pub found: u64,
@@ -56,7 +55,6 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Checks the numbers of a message.
     pub(super) fn check(self, message: &PeerMsg) -> Result<(), Implausible> {
         match message {
             PeerMsg::Region { epoch, input, .. } => self.input(*epoch, input),

@@ -21,13 +21,11 @@ const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
 /// Most questions of peers that are answered at the same time; further ones get no answer.
 const AT_ONCE: usize = 4;
 
-/// Answers a question.
 pub type Respond = Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
 
 pub(super) struct Enquiries {
     open: Arc<Questions<Answer>>,
     respond: OnceLock<Respond>,
-    /// Takes messages about logic workers.
     pub(super) workers: OnceLock<Arc<dyn TakeWorkerMsg>>,
     permits: Arc<Semaphore>,
 }

@@ -28,7 +28,6 @@ use super::backlog::{BacklogEntry, Backlogs, Brought, Marks};
 use super::plausible::Known;
 use super::{Kind, Links, MOVE, Member, WeakLinks};
 
-/// Counters of messages from peers.
 #[derive(Debug, Default)]
 pub struct RouterMetrics {
     /// Messages of regions from former owners; dropped.
@@ -54,9 +53,7 @@ pub struct RouterMetrics {
 /// The new place of a region that migrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The epoch of the former owner.
     pub epoch: Epoch,
-    /// The process of the new owner.
     pub to: u64,
 }
 
@@ -66,7 +63,6 @@ const MAX_SUSPECTED: usize = 1_024;
 /// Time before a delivery without room is tried again.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// Routes messages from peers.
 #[derive(Debug, Default)]
 pub struct Router {
     /// A weak reference: the links own the router.
@@ -81,7 +77,6 @@ pub struct Router {
     /// Notified when a local region has a newer owner elsewhere.
     superseded: Arc<Notify>,
     migrator: OnceLock<Sender<(u64, MoveMsg)>>,
-    /// Queues for regions with full mailboxes.
     backlogs: Backlogs,
     /// The newest epoch known from the store; 0: none yet.
     newest: AtomicU64,
@@ -91,7 +86,6 @@ pub struct Router {
 }
 
 impl Router {
-    /// The counters.
     pub fn metrics(&self) -> &RouterMetrics {
         &self.metrics
     }
@@ -136,7 +130,6 @@ impl Router {
         *known = (*known).max(epoch);
     }
 
-    /// The newest known epoch of a region.
     pub fn epoch(&self, region: RegionId) -> Epoch {
         let epochs = self.epochs.read();
         epochs.get(&region).copied().unwrap_or_default()
@@ -436,7 +429,6 @@ impl Router {
         self.moved.read().get(&region).copied()
     }
 
-    /// The store has reported it.
     pub fn forget_move(&self, region: RegionId) {
         self.moved.write().remove(&region);
     }
@@ -606,7 +598,6 @@ impl Links {
         self.session(directory, session_of(input)?)
     }
 
-    /// The address of a session from this process.
     pub fn session(&self, directory: &Directory, session: SessionId) -> Option<SessionAddress> {
         let process = Directory::process_of(session);
         if process == directory.process() {

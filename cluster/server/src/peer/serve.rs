@@ -24,7 +24,7 @@ use super::Identity;
 use super::accept::{PeerIdentity, Refusals};
 use super::channel::{FRAME_BYTES, Receiving};
 use super::codec::{METHOD, Plain};
-use super::hello::{Hello, HelloError, Kind, Versions, Welcome};
+use super::hello::{Hello, HelloError, Kind, Welcome};
 use super::received::{Received, ReceivedGuard, acknowledgements};
 use super::router::{Router, follows};
 use super::transport::ByteStream;
@@ -43,9 +43,7 @@ type Channels = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
 
 #[derive(Debug)]
 pub(super) struct Inboxes {
-    cluster: String,
-    here: u64,
-    versions: Versions,
+    identity: Identity,
     executor: Executor,
     router: Arc<Router>,
     channels: Mutex<Channels>,
@@ -56,20 +54,9 @@ pub(super) struct Inboxes {
 }
 
 impl Inboxes {
-    pub(super) fn new(identity: &Identity, router: Arc<Router>, executor: Executor) -> Inboxes {
-        let Identity { cluster, process: here, versions } = identity.clone();
+    pub(super) fn new(identity: Identity, router: Arc<Router>, executor: Executor) -> Inboxes {
         let (channels, refusals, forbidden, connections) = Default::default();
-        Inboxes {
-            cluster,
-            here,
-            versions,
-            executor,
-            router,
-            channels,
-            refusals,
-            connections,
-            forbidden,
-        }
+        Inboxes { identity, executor, router, channels, refusals, connections, forbidden }
     }
 
     pub(super) fn executor(&self) -> &Executor {
@@ -87,10 +74,11 @@ impl Inboxes {
         hello: &Hello,
         shown: &PeerIdentity,
     ) -> Result<(Arc<AsyncMutex<Inbox>>, u16), HelloError> {
-        let version = hello.check(&self.cluster, self.here, self.versions)?;
+        let Identity { cluster, process: here, versions } = &self.identity;
+        let version = hello.check(cluster, *here, *versions)?;
         let member = self.router.member(hello.from).ok_or(HelloError::Stranger(hello.from))?;
         if let Some(shown) = &shown.0 {
-            member.check(&self.cluster, shown)?;
+            member.check(cluster, shown)?;
         }
         let mut channels = self.channels.lock();
         Ok((channels.entry((hello.from, hello.kind)).or_default().clone(), version))
@@ -206,7 +194,6 @@ fn everything_is_late() -> bool {
     mutants::has(Mutant::AckedLate) || mutants::has(Mutant::SaidToBoth)
 }
 
-/// The gRPC service for tonic.
 #[derive(Debug, Clone)]
 pub(super) struct Peers(pub(super) Arc<Inboxes>);
 

@@ -22,50 +22,37 @@ pub type ByteStream = BoxStream<'static, Result<Bytes, Status>>;
 
 /// A connection that a channel has opened.
 pub struct Call {
-    /// The peer's answer.
     pub welcome: Welcome,
-    /// Sends frames to the peer.
     pub frames: Frames,
-    /// The peer's acknowledgements.
     pub acknowledgements: ByteStream,
 }
 
 /// An incoming connection in a simulated network.
 pub struct Offer {
-    /// The caller's hello.
     pub hello: Hello,
-    /// The frames of the caller.
     pub frames: ByteStream,
-    /// Sends acknowledgements to the caller.
     pub acknowledge: Frames,
-    /// Receives the answer.
     pub answer: oneshot::Sender<Result<Welcome, Status>>,
 }
 
 /// Why there is no connection with a peer.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// What the store says of the peer is no address.
     #[error("{address:?} is not an address: {cause}")]
     NoAddress {
         /// What the store says.
         address: String,
-        /// What is wrong with it.
         cause: String,
     },
     /// Its machine answers.
     #[error("no process listens there")]
     NobodyListens,
-    /// No connection came about.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
-    /// Its certificate does not hold.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// Another process answers than the one that was called.
     #[error(transparent)]
     Impostor(#[from] HelloError),
-    /// It refused.
     #[error("{:?}: {}", .0.code(), .0.message())]
     Said(Status),
 }
@@ -119,9 +106,7 @@ impl From<Status> for DialError {
     }
 }
 
-/// Opens connections in a simulated network.
 pub trait Dial: Debug + Send + Sync {
-    /// Calls the process at an address.
     fn dial(&self, address: String, hello: Hello) -> BoxFuture<'static, Result<Call, DialError>>;
 }
 

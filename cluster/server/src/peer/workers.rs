@@ -8,7 +8,6 @@ use purview::wire::peer::{PeerMsg, WorkerMsg};
 use super::hello::Kind;
 use super::{Links, Unsaid};
 
-/// Takes messages about workers.
 pub trait TakeWorkerMsg: Debug + Send + Sync {
     /// A process says something of its workers, or to one of this process. Never waits.
     fn take(&self, from: u64, message: WorkerMsg);

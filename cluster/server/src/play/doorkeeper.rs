@@ -14,7 +14,6 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Most addresses that are known at the same time; further ones wait.
 const ADDRESSES_MAX: usize = 10_000;
 
-/// Counts tokens by address.
 #[derive(Debug)]
 pub struct Doorkeeper {
     limit: u32,

@@ -32,13 +32,9 @@ use crate::tls::{self, TlsError};
 
 /// What the page shows, and whom it lets in.
 pub struct PlayState {
-    /// The scenes.
     pub directory: Arc<Directory>,
-    /// The regions of this process.
     pub regions: Hosted,
-    /// The name of this node.
     pub node: String,
-    /// Signs visitors' tokens.
     pub tokens: ClusterTokens,
     /// Where WebSocket clients connect, and whether by TLS.
     pub gateway: (SocketAddr, bool),
@@ -47,18 +43,10 @@ pub struct PlayState {
 /// Why the page is not served. Nothing keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// The page cannot listen on the address.
     #[error("play.listen: cannot listen on {addr}: {source}; choose another address, or port 0")]
-    Listen {
-        /// The configured address.
-        addr: SocketAddr,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The certificate is unusable.
+    Listen { addr: SocketAddr, source: std::io::Error },
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The thread or its runtime cannot be created.
     #[error("play: cannot start the thread: {0}")]
     Thread(std::io::Error),
 }
@@ -73,9 +61,6 @@ pub struct PlayPage {
 
 impl PlayPage {
     /// Listens on `play.listen` and serves from a thread of its own.
-    ///
-    /// # Errors
-    /// [`PlayError`].
     pub fn start(state: PlayState, settings: &PlaySettings) -> Result<PlayPage, PlayError> {
         let addr = settings.listen;
         let wrong = |source| PlayError::Listen { addr, source };
@@ -90,7 +75,6 @@ impl PlayPage {
         Ok(page)
     }
 
-    /// The address of the page.
     pub fn url(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}/play", self.addr)

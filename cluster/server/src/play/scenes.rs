@@ -22,7 +22,6 @@ pub struct ScenesShape {
 #[derive(Debug, Serialize)]
 struct SceneShape {
     name: String,
-    /// The kinds by their number.
     kinds: Vec<KindShape>,
     /// The classes of bonds by their number.
     bonds: Vec<String>,

@@ -18,7 +18,6 @@ use actix::ArbiterHandle;
 use purview::actor::directory::{CheckpointWriter, Directory, Process};
 use purview::actor::logic::LogicFactory;
 use purview::scene::Scene;
-use purview::wire::peer::PEER_VERSION;
 use tokio::time::Instant;
 
 use super::advertise::advertised;
@@ -271,7 +270,6 @@ async fn node_info(
         regions: roles.regions,
         gateway: roles.gateway,
         capacity: arbiters::capacity(own.capacity, config.server.arbiters),
-        protocol: PEER_VERSION.into(),
         about: About {
             zone: own.zone.clone(),
             labels: own.labels.iter().cloned().collect(),
@@ -321,7 +319,6 @@ async fn gateway(
     }
 }
 
-/// The checkpoint queue and the players' records, where there is a store for them.
 type Kept = (Option<Arc<CheckpointQueue>>, Option<PlayerRecords>);
 
 /// What lets clients and logic workers in, where the process does.

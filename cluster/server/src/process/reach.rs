@@ -38,7 +38,6 @@ pub struct ServerReach {
 }
 
 impl ServerReach {
-    /// That of a process with a gateway.
     pub(super) fn of(process: &ClusterProcess) -> Result<ServerReach, ServerError> {
         let gateway = process.gateway.as_ref().ok_or(ServerError::Ended)?;
         Ok(ServerReach {

@@ -23,7 +23,6 @@ impl TaskRuntime {
         TaskRuntime { runtime: Some(runtime), executor }
     }
 
-    /// On an executor that other tasks share.
     pub(super) fn at(executor: Executor) -> TaskRuntime {
         TaskRuntime { runtime: None, executor }
     }

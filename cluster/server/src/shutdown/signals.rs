@@ -7,9 +7,6 @@ pub struct ShutdownSignals(tokio::signal::unix::Signal, tokio::signal::unix::Sig
 #[cfg(unix)]
 impl ShutdownSignals {
     /// Listens from now on.
-    ///
-    /// # Errors
-    /// The system does not let it.
     pub fn listen() -> std::io::Result<ShutdownSignals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(ShutdownSignals(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
@@ -24,16 +21,12 @@ impl ShutdownSignals {
     }
 }
 
-/// Ctrl-C.
 #[cfg(not(unix))]
 pub struct ShutdownSignals;
 
 #[cfg(not(unix))]
 impl ShutdownSignals {
     /// Listens from now on.
-    ///
-    /// # Errors
-    /// None.
     pub fn listen() -> std::io::Result<ShutdownSignals> {
         Ok(ShutdownSignals)
     }

@@ -18,7 +18,6 @@ use purview::scene::{EntityId, Epoch, Tick};
 use super::{CheckpointError, RegionKey};
 use whole::Whole;
 
-/// What a store answers.
 pub type Result<T, E = CheckpointError> = std::result::Result<T, E>;
 
 /// Largest snapshot of a region, bytes.
@@ -33,7 +32,6 @@ pub const PLAYER_NAME_MAX: usize = 255;
 /// Most players in one request.
 pub const PLAYERS_MAX: usize = 10_000;
 
-/// A store of checkpoints.
 #[async_trait]
 pub trait Checkpoints: Whole {
     /// Saves the snapshot of a region and keeps the one before it. A snapshot that is older than
@@ -84,10 +82,8 @@ pub trait Checkpoints: Whole {
     async fn highest_epoch(&self) -> Result<Epoch>;
 }
 
-/// The answer to saving a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
-    /// The snapshot is saved.
     Ok,
     /// A newer snapshot is saved already, or a later owner has claimed the region. Nothing changed.
     Fenced {
@@ -98,32 +94,23 @@ pub enum Saved {
     },
 }
 
-/// The answer to saving the records of players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlayersSaved {
-    /// Players whose record was saved.
     pub kept: usize,
-    /// Players with a newer record in the store.
     pub fenced: usize,
 }
 
-/// The saved snapshots of a region.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SavedSnapshots {
-    /// The newest snapshot.
     pub newest: Option<Snapshot>,
-    /// The previous snapshot.
     pub previous: Option<Snapshot>,
 }
 
-/// A snapshot of a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The region's epoch.
     pub epoch: Epoch,
     /// The tick at whose end the snapshot was taken.
     pub tick: Tick,
-    /// The encoded region.
     pub state: Bytes,
 }
 
@@ -162,14 +149,12 @@ impl SavedPlayer {
         (self.epoch.0, self.clock, self.holder.is_none())
     }
 
-    /// The record after a claim.
     pub fn claimed_by(self, entity: EntityId) -> SavedPlayer {
         let clock = if self.holder == Some(entity) { self.clock } else { 0 };
         SavedPlayer { epoch: Epoch(self.epoch.0 + 1), clock, holder: Some(entity), ..self }
     }
 }
 
-/// A claim of a player's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlayerClaim {
     /// The entity that is to hold the record.
@@ -190,7 +175,6 @@ impl PlayerClaim {
     }
 }
 
-/// The answer to a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlayerClaimed {
     /// The record is the entity's; the record as it is now.
@@ -199,20 +183,17 @@ pub enum PlayerClaimed {
     No(SavedPlayer),
 }
 
-/// Refuses a snapshot that no store accepts.
 pub fn check_state(key: &RegionKey, epoch: Epoch, tick: Tick, state: &[u8]) -> Result<()> {
     check_claim(key, epoch)?;
     check_number("a region's tick", tick.0)?;
     check_size(&format!("the snapshot of region {key}"), state.len(), STATE_MAX)
 }
 
-/// Refuses a claim that no store accepts.
 pub fn check_claim(key: &RegionKey, epoch: Epoch) -> Result<()> {
     check_name("a scene's name", &key.scene, super::leases::names::NAME_MAX)?;
     check_number("a region's epoch", epoch.0)
 }
 
-/// Refuses records that no store accepts.
 pub fn check_players(players: &[SavedPlayer]) -> Result<()> {
     if players.len() > PLAYERS_MAX {
         let found = format!("{} players", players.len());
@@ -229,7 +210,6 @@ pub fn check_players(players: &[SavedPlayer]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an illegal player name.
 pub fn check_player(name: &str) -> Result<()> {
     check_name("a player's name", name, PLAYER_NAME_MAX)
 }

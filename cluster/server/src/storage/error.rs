@@ -10,9 +10,7 @@ pub enum LeaseError {
     Unreachable {
         /// The store, as configured.
         store: String,
-        /// The request.
         asked: &'static str,
-        /// The root cause.
         cause: String,
     },
     /// The store refused the request for a permanent reason. Nothing changed.
@@ -20,9 +18,7 @@ pub enum LeaseError {
     Refused {
         /// The store, as configured.
         store: String,
-        /// The request.
         asked: &'static str,
-        /// The store's own message.
         cause: String,
     },
     /// A gateway has come before the first node. It does not begin a cluster: it does not know where checkpoints end.
@@ -34,23 +30,16 @@ pub enum LeaseError {
          (cluster.node)"
     )]
     NameTaken {
-        /// The name.
         name: String,
         /// Where peers reach the member.
         address: String,
     },
     /// The lease of the request has ended. Nothing changed.
     #[error("the lease of node {node:?} (incarnation {incarnation}) is lost: join again")]
-    LostLease {
-        /// The node's name.
-        node: String,
-        /// Its incarnation.
-        incarnation: Incarnation,
-    },
+    LostLease { node: String, incarnation: Incarnation },
     /// The store holds data that this release cannot read. Nothing changed.
     #[error("bad data under {key:?}: {rule}")]
     BadData {
-        /// The key.
         key: String,
         /// What is wrong with the data, and what would be right.
         rule: String,
@@ -68,14 +57,7 @@ pub enum LeaseError {
     },
     /// The request is illegal. Nothing changed.
     #[error("{what} ({found}) {rule}")]
-    Illegal {
-        /// What is wrong.
-        what: String,
-        /// Its value.
-        found: String,
-        /// What would be right.
-        rule: String,
-    },
+    Illegal { what: String, found: String, rule: String },
 }
 
 /// Why checkpoints could not be saved or loaded.
@@ -86,9 +68,7 @@ pub enum CheckpointError {
     Unreachable {
         /// The store, as configured, without passwords.
         store: String,
-        /// The request.
         asked: &'static str,
-        /// The root cause.
         cause: String,
     },
     /// The store refused the request for a permanent reason. Nothing changed.
@@ -96,27 +76,16 @@ pub enum CheckpointError {
     Refused {
         /// The store, as configured, without passwords.
         store: String,
-        /// The request.
         asked: &'static str,
-        /// The store's own message.
         cause: String,
     },
-    /// The store holds data that this release cannot read.
     #[error("bad data under {key:?}: {rule}")]
     BadData {
-        /// The key.
         key: String,
         /// What is wrong with the data, and what would be right.
         rule: String,
     },
     /// The request is illegal. Nothing changed.
     #[error("{what} ({found}) {rule}")]
-    Illegal {
-        /// What is wrong.
-        what: String,
-        /// Its value.
-        found: String,
-        /// What would be right.
-        rule: String,
-    },
+    Illegal { what: String, found: String, rule: String },
 }

@@ -50,7 +50,6 @@ impl ClusterId {
         u128::from_str_radix(text, 16).ok().map(|id| ClusterId(id.to_be_bytes()))
     }
 
-    /// Its bytes.
     pub fn bytes(&self) -> &[u8; 16] {
         &self.0
     }

@@ -34,7 +34,6 @@ pub use store::Loss;
 
 use store::Lease;
 
-/// What a lease store answers.
 pub type Result<T, E = LeaseError> = std::result::Result<T, E>;
 
 /// Shortest time to live of a lease.
@@ -43,8 +42,7 @@ pub const TTL_MIN: Duration = Duration::from_secs(1);
 /// Longest time to live of a lease.
 pub const TTL_MAX: Duration = Duration::from_secs(600);
 
-/// The store on which the nodes agree. Every method may be called from any task. Every answer
-/// repeats its request, so that a late answer is recognised.
+/// The store on which the nodes agree. Every method may be called from any task.
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// Takes a lease for a node, publishes the node under it, and keeps it alive in the background
@@ -70,13 +68,11 @@ pub trait Leases: Send + Sync {
     /// this call ended it; false: it had ended already.
     async fn evict(&self, incarnation: Incarnation) -> Result<bool>;
 
-    /// Waits until there is no leader, then becomes the leader. Waits through outages of the store.
-    /// Fails with [`LeaseError::LostLease`], or a permanent refusal of the store.
-    async fn campaign(&self, by: &Membership) -> Result<Leadership>;
-
-    /// Ends a leadership; the next candidate becomes leader. True: this call ended it; false: it
-    /// had ended already.
-    async fn resign(&self, leadership: &Leadership) -> Result<bool>;
+    /// Waits until there is no leader, then becomes the leader, which plans for the whole cluster until
+    /// its membership ends. Waits through outages of the store. Fails with [`LeaseError::LostLease`], or
+    /// a permanent refusal of the store. Returns the revision at which the leadership began; it grows
+    /// from leader to leader.
+    async fn campaign(&self, by: &Membership) -> Result<Revision>;
 
     /// Reads a value, for example the plan, a scene's layout, or the cluster's clock. Keys have 1
     /// to 255 bytes, values at most 512 KiB.
@@ -96,74 +92,35 @@ pub trait Leases: Send + Sync {
 /// The answer to a claim or a take-over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// The asking node owns the region.
     Granted(Grant),
-    /// Nothing changed.
-    Refused(OwnerConflict),
+    /// Nothing changed. The owner; `None`: the region is free (claim it).
+    Refused(Option<Owner>),
 }
 
 /// The right to a region, valid while the owner's [`Authority`] holds and no other process takes it
 /// over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// The region that was asked for.
-    pub key: RegionKey,
-    /// The asking node.
-    pub incarnation: Incarnation,
-    /// The expected epoch of a take-over.
-    pub expected: Option<Epoch>,
-    /// The epoch of this grant: higher than every earlier one of any region.
+    /// Higher than every earlier one of any region.
     pub epoch: Epoch,
     /// See [`super::Owner::lineage`]; equal to `epoch`, unless the region was taken over.
     pub lineage: Epoch,
 }
 
-/// A region that was not granted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnerConflict {
-    /// The region that was asked for.
-    pub key: RegionKey,
-    /// The asking node.
-    pub incarnation: Incarnation,
-    /// The expected epoch of a take-over.
-    pub expected: Option<Epoch>,
-    /// The owner and its epoch; `None`: the region is free (claim it).
-    pub owner: Option<Owner>,
-}
-
-/// The answer to a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Released {
-    /// The region is free.
-    Free {
-        /// The region that was released.
-        key: RegionKey,
-        /// The epoch with which it was owned.
-        epoch: Epoch,
-    },
-    /// The asking node does not own the region with that epoch, or no longer. Nothing changed.
-    Not(OwnerConflict),
+    Free,
+    /// The asking node does not own the region with that epoch, or no longer: its owner, if it has one.
+    /// Nothing changed.
+    Not(Option<Owner>),
 }
 
-/// The answer to setting a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
-    /// The value is set.
-    Done {
-        /// The key of the request.
-        key: String,
-        /// The new revision.
-        revision: Revision,
-    },
-    /// The value has another revision. Nothing changed.
-    Refused {
-        /// The key of the request.
-        key: String,
-        /// The expected revision.
-        expected: Option<Revision>,
-        /// The current value; `None`: it does not exist.
-        found: Option<Value>,
-    },
+    /// The new revision.
+    Done(Revision),
+    /// The value has another revision, or does not exist. Nothing changed.
+    Refused(Option<Value>),
 }
 
 /// A node's lease. Clones share it; when the last is dropped it is renewed no more and runs out.
@@ -179,12 +136,10 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The incarnation of this join.
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
 
-    /// The node's published description.
     pub fn node(&self) -> &NodeInfo {
         &self.node
     }
@@ -194,7 +149,6 @@ impl Membership {
         self.ttl
     }
 
-    /// The authority to ask before acting.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
@@ -245,24 +199,5 @@ impl std::fmt::Debug for Membership {
             .field("authority", &self.authority)
             .field("loss", &self.loss())
             .finish_non_exhaustive()
-    }
-}
-
-/// The right to plan for the whole cluster. It ends with the membership.
-#[derive(Debug, Clone)]
-pub struct Leadership {
-    pub(super) membership: Membership,
-    pub(super) revision: Revision,
-}
-
-impl Leadership {
-    /// The membership of the leader; its [`Authority`] must hold.
-    pub fn membership(&self) -> &Membership {
-        &self.membership
-    }
-
-    /// The revision at which the leadership began; it grows from leader to leader.
-    pub fn revision(&self) -> Revision {
-        self.revision
     }
 }

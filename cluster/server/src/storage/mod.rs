@@ -32,6 +32,4 @@ pub use leases::authority::Authority;
 pub use leases::events::{Event, Watch};
 pub use leases::names::{About, NodeInfo, Owner, RegionKey, Value};
 pub use leases::view::{Change, Leader, View, What};
-pub use leases::{
-    Claim, Grant, Leadership, Leases, Loss, Membership, OwnerConflict, Put, Released,
-};
+pub use leases::{Claim, Grant, Leases, Loss, Membership, Put, Released};

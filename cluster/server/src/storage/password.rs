@@ -17,25 +17,13 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Why no password could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
-    /// The file cannot be read.
     #[error("{key} = {path:?}: cannot be read: {source}")]
-    Unreadable {
-        /// The key of the configuration.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The file holds no usable password.
+    Unreadable { key: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{key} = {path:?}: holds {found}; write a password of 1 to {FILE_MAX} bytes, as text")]
     Unfit {
-        /// The key of the configuration.
         key: &'static str,
-        /// The file.
         path: PathBuf,
         /// What the file holds instead, without quoting it.
         found: &'static str,
@@ -44,9 +32,6 @@ pub enum PasswordError {
 
 impl Password {
     /// Reads the password file that `key` names. White space at both ends is ignored.
-    ///
-    /// # Errors
-    /// [`PasswordError`].
     pub fn read(key: &'static str, path: &Path) -> Result<Password, PasswordError> {
         let wrong = |source| PasswordError::Unreadable { key, path: path.into(), source };
         let unfit = |found| PasswordError::Unfit { key, path: path.into(), found };
@@ -62,7 +47,6 @@ impl Password {
         }
     }
 
-    /// The password itself.
     pub fn text(&self) -> &str {
         &self.0
     }

@@ -66,9 +66,6 @@ impl Drop for Watchdog {
 
 impl Watchdog {
     /// Watches these threads, if systemd wants to hear of them. `None`: it does not.
-    ///
-    /// # Errors
-    /// The system gives no thread.
     pub fn start(watched: Vec<Watched>) -> std::io::Result<Option<Watchdog>> {
         let Some(limit) = sd_notify::watchdog_enabled() else { return Ok(None) };
         let tell = || {

@@ -7,16 +7,12 @@ use std::path::PathBuf;
 pub struct CertificateSettings {
     /// The certificate, with those between it and its authority.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
-/// Where the certificates are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsSettings {
-    /// The certificate of this process.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
     /// The authorities whose certificates are let in.
     pub authority: PathBuf,

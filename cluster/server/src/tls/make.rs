@@ -35,12 +35,10 @@ const BEFORE: Duration = Duration::from_secs(3_600);
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// An owner of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
     /// The name of its files, without their ending.
     pub name: &'static str,
-    /// The common name.
     user: &'static str,
     /// Whether it calls others, and not only answers.
     calls: bool,
@@ -60,66 +58,39 @@ fn role_of(process: ProcessRole) -> Role {
     Role { name: process.name(), user, calls: true }
 }
 
-/// Which certificates to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order<'a> {
-    /// The cluster's name.
     pub cluster: &'a str,
     /// Its processes, each with its name, which is also that of its files.
     pub processes: &'a [(ProcessRole, String)],
-    /// The host names in the certificates.
     pub hosts: &'a [String],
-    /// Days of validity.
     pub days: u32,
 }
 
 /// Why no certificates were made. No file was left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
-    /// There is something already.
     #[error("{0:?} is there already and is not overwritten: name another folder")]
     There(PathBuf),
-    /// The system does not let it.
     #[error("{path:?}: {source}")]
-    System {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A process name is not usable as a file name, or is given twice.
+    System { path: PathBuf, source: std::io::Error },
     #[error(
         "{0:?} cannot name a process and its files: use letters, digits, '-', '_', '.' and ':', each name once, \
          and neither ca, etcd nor postgres"
     )]
     Process(String),
-    /// The key of the authority is missing or unusable.
     #[error("{path:?}: is not the key of an authority, as `purview certs` makes it: {cause}")]
-    Authority {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        cause: String,
-    },
-    /// A host name is not valid.
+    Authority { path: PathBuf, cause: String },
     #[error("{name:?} is not a host name or address: {cause}")]
-    Name {
-        /// The name.
-        name: String,
-        /// What is wrong with it.
-        cause: String,
-    },
-    /// rcgen cannot make a certificate.
+    Name { name: String, cause: String },
     #[error("cannot make a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
 }
 
-/// The files that were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     /// The files: certificates (`.pem`) and keys (`.key`).
     pub files: Vec<PathBuf>,
-    /// When the certificates expire.
     pub until: SystemTime,
 }
 
@@ -136,9 +107,6 @@ pub fn one_of_each() -> [(ProcessRole, String); 2] {
 
 /// Makes an authority and certificates for the stores and for one process of each role, all for the
 /// hosts `names`, in `folder`. As [`make_all`], for a cluster of the default name.
-///
-/// # Errors
-/// [`MakeError`].
 pub fn make(folder: &Path, names: &[String], days: u32) -> Result<Made, MakeError> {
     let order = Order { cluster: CLUSTER, processes: &one_of_each(), hosts: names, days };
     make_all(folder, &order)
@@ -146,9 +114,6 @@ pub fn make(folder: &Path, names: &[String], days: u32) -> Result<Made, MakeErro
 
 /// Makes an authority, and certificates for the stores and for the processes of a cluster, in
 /// `folder`, which is made if it is missing. Only the owner may read the files.
-///
-/// # Errors
-/// [`MakeError`].
 pub fn make_all(folder: &Path, order: &Order<'_>) -> Result<Made, MakeError> {
     check(order)?;
     let until = SystemTime::now() + DAY * order.days;
@@ -166,9 +131,6 @@ pub fn make_all(folder: &Path, order: &Order<'_>) -> Result<Made, MakeError> {
 
 /// Makes certificates for more processes of a cluster, signed by the authority that [`make_all`]
 /// has made in `folder`.
-///
-/// # Errors
-/// [`MakeError`].
 pub fn make_more(folder: &Path, order: &Order<'_>) -> Result<Made, MakeError> {
     check(order)?;
     let path = folder.join(format!("{AUTHORITY}.key"));

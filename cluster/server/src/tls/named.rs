@@ -18,7 +18,6 @@ pub enum ProcessRole {
 }
 
 impl ProcessRole {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             ProcessRole::Node => "node",
@@ -30,7 +29,6 @@ impl ProcessRole {
 /// A process as its certificate names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The cluster's name.
     pub cluster: String,
     /// What the process may be.
     pub role: ProcessRole,

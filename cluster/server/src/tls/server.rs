@@ -29,11 +29,9 @@ pub struct Keys {
     protocol: Option<&'static [u8]>,
 }
 
-/// Those of the gateway.
 pub const GATEWAY: Keys =
     Keys { certificate: "gateway.tls.certificate", key: "gateway.tls.key", protocol: None };
 
-/// Those of the console.
 pub const CONSOLE: Keys =
     Keys { certificate: "console.tls.certificate", key: "console.tls.key", protocol: None };
 
@@ -54,10 +52,6 @@ pub const INTEREST: Keys =
 
 impl ServerTls {
     /// Reads the configured files and follows their changes.
-    ///
-    /// # Errors
-    /// [`TlsError`]: a file cannot be read, is no certificate or key, or the key is another
-    /// certificate's.
     pub fn load(keys: Keys, settings: &CertificateSettings) -> Result<ServerTls, TlsError> {
         let settings = settings.clone();
         let files = vec![

@@ -8,8 +8,7 @@ use purview_server::launch::EtcdServer;
 use purview_server::storage::leases::embedded::{Clock, Embedded, ManualClock};
 use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
 use purview_server::storage::{
-    Authority, Claim, Event, Grant, Leases, Membership, NodeInfo, OwnerConflict, RegionKey, View,
-    Watch,
+    Authority, Claim, Event, Grant, Leases, Membership, NodeInfo, Owner, RegionKey, View, Watch,
 };
 
 use purview_lab::sim::store::LeaseWay;
@@ -243,7 +242,6 @@ pub fn node(name: &str) -> NodeInfo {
         regions: true,
         gateway: false,
         capacity: 100,
-        protocol: 1,
         about: Default::default(),
     }
 }
@@ -259,9 +257,9 @@ pub fn granted(claim: Claim) -> Grant {
     }
 }
 
-pub fn refused(claim: Claim) -> OwnerConflict {
+pub fn refused(claim: Claim) -> Option<Owner> {
     match claim {
-        Claim::Refused(refusal) => refusal,
+        Claim::Refused(owner) => owner,
         Claim::Granted(grant) => panic!("{grant:?}"),
     }
 }

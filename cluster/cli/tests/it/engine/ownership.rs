@@ -25,13 +25,7 @@ over_each!(Bench: embedded, simulated, etcd: {
 async fn a_claim_excludes_other_claims(bench: &Bench) {
     let [(a, at_a), (b, at_b)] = bench.two().await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
-    assert_eq!(
-        (&grant.key, grant.incarnation, grant.expected),
-        (&region(1), at_a.incarnation(), None)
-    );
-    let refusal = refused(b.claim(&at_b, &region(1)).await.unwrap());
-    assert_eq!((&refusal.key, refusal.incarnation), (&region(1), at_b.incarnation()));
-    let owner = refusal.owner.unwrap();
+    let owner = refused(b.claim(&at_b, &region(1)).await.unwrap()).unwrap();
     assert_eq!(owner.node, "a");
     assert_eq!((owner.incarnation, owner.epoch), (at_a.incarnation(), grant.epoch));
     granted(b.claim(&at_b, &region(2)).await.unwrap());
@@ -54,9 +48,8 @@ async fn epochs_grow_with_every_grant_of_any_region(bench: &Bench) {
         assert!(other.epoch > grant.epoch, "round {round}: {other:?} after {grant:?}");
         let taken = granted(b.take_over(&at_b, &region(1), grant.epoch).await.unwrap());
         assert!(taken.epoch > other.epoch, "round {round}: {taken:?} after {other:?}");
-        assert_eq!(taken.expected, Some(grant.epoch));
         let free = b.release(&at_b, &region(1), taken.epoch).await.unwrap();
-        assert_eq!(free, Released::Free { key: region(1), epoch: taken.epoch });
+        assert_eq!(free, Released::Free);
         last = taken.epoch;
     }
 }
@@ -75,9 +68,7 @@ async fn of_many_concurrent_claims_one_succeeds(bench: &Bench) {
                     Claim::Granted(grant) => {
                         epochs.insert(n, grant.epoch);
                     }
-                    Claim::Refused(refusal) => {
-                        refusals.push((n, refusal.owner.unwrap().epoch));
-                    }
+                    Claim::Refused(owner) => refusals.push((n, owner.unwrap().epoch)),
                 }
             }
             (epochs, refusals, way, member)
@@ -97,11 +88,11 @@ async fn of_many_concurrent_claims_one_succeeds(bench: &Bench) {
 async fn a_take_over_names_the_epoch_that_it_ends(bench: &Bench) {
     let [(a, at_a), (b, at_b)] = bench.two().await;
     let nobody = refused(b.take_over(&at_b, &region(1), Epoch(1)).await.unwrap());
-    assert_eq!((nobody.expected, nobody.owner), (Some(Epoch(1)), None));
+    assert_eq!(nobody, None);
     let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
     for wrong in [0, 1, first.epoch.0 - 1, first.epoch.0 + 1, u64::MAX] {
-        let refusal = refused(b.take_over(&at_b, &region(1), Epoch(wrong)).await.unwrap());
-        assert_eq!(refusal.owner.unwrap().epoch, first.epoch, "expected {wrong}");
+        let owner = refused(b.take_over(&at_b, &region(1), Epoch(wrong)).await.unwrap());
+        assert_eq!(owner.unwrap().epoch, first.epoch, "expected {wrong}");
     }
     let second = granted(b.take_over(&at_b, &region(1), first.epoch).await.unwrap());
     assert!(second.epoch > first.epoch);
@@ -110,12 +101,11 @@ async fn a_take_over_names_the_epoch_that_it_ends(bench: &Bench) {
     assert_eq!(second, again);
     // The old owner is too late.
     let late = refused(a.take_over(&at_a, &region(1), first.epoch).await.unwrap());
-    assert_eq!(late.owner.unwrap().epoch, second.epoch);
+    assert_eq!(late.unwrap().epoch, second.epoch);
     // The region ends with the lease of the new owner, not with that of the old one.
     at_a.leave().await.unwrap();
     let kept =
         refused(b.take_over(&at_b, &region(1), Epoch(0)).await.unwrap_or_else(|e| panic!("{e}")))
-            .owner
             .map(|owner| owner.epoch);
     assert_eq!(kept, Some(second.epoch));
     // A move to itself, which gives a higher epoch.
@@ -125,7 +115,7 @@ async fn a_take_over_names_the_epoch_that_it_ends(bench: &Bench) {
     let own = granted(b.claim(&at_b, &region(1)).await.unwrap());
     let lineages = [&first, &second, &third, &own].map(|grant| grant.lineage);
     assert_eq!(lineages, [first.epoch; 4]);
-    assert!(matches!(b.release(&at_b, &region(1), third.epoch).await, Ok(Released::Free { .. })));
+    assert_eq!(b.release(&at_b, &region(1), third.epoch).await, Ok(Released::Free));
     let anew = granted(b.claim(&at_b, &region(1)).await.unwrap());
     assert_eq!(anew.lineage, anew.epoch);
 }
@@ -133,21 +123,18 @@ async fn a_take_over_names_the_epoch_that_it_ends(bench: &Bench) {
 async fn only_the_owner_can_release_and_only_under_its_epoch(bench: &Bench) {
     let [(a, at_a), (b, at_b)] = bench.two().await;
     let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
-    let Released::Not(refusal) = b.release(&at_b, &region(1), grant.epoch).await.unwrap() else {
+    let Released::Not(owner) = b.release(&at_b, &region(1), grant.epoch).await.unwrap() else {
         panic!("another released it");
     };
-    assert_eq!(refusal.owner.unwrap().incarnation, at_a.incarnation());
+    assert_eq!(owner.unwrap().incarnation, at_a.incarnation());
     let wrong = Epoch(grant.epoch.0 + 1);
-    let Released::Not(refusal) = a.release(&at_a, &region(1), wrong).await.unwrap() else {
+    let Released::Not(owner) = a.release(&at_a, &region(1), wrong).await.unwrap() else {
         panic!("released under a wrong epoch");
     };
-    assert_eq!((refusal.expected, refusal.owner.unwrap().epoch), (Some(wrong), grant.epoch));
-    let free = a.release(&at_a, &region(1), grant.epoch).await.unwrap();
-    assert_eq!(free, Released::Free { key: region(1), epoch: grant.epoch });
-    let Released::Not(refusal) = a.release(&at_a, &region(1), grant.epoch).await.unwrap() else {
-        panic!("released twice");
-    };
-    assert_eq!(refusal.owner, None);
+    assert_eq!(owner.unwrap().epoch, grant.epoch);
+    let release = async || a.release(&at_a, &region(1), grant.epoch).await.unwrap();
+    assert_eq!(release().await, Released::Free);
+    assert_eq!(release().await, Released::Not(None), "released twice");
     granted(b.claim(&at_b, &region(1)).await.unwrap());
 }
 

@@ -83,7 +83,7 @@ async fn while_the_store_is_stopped_authority_ends_before_regions_are_granted_to
         assert!(!bench.holds(at_a.authority()));
         assert!(granted(claim).epoch > first.epoch);
     } else {
-        assert_eq!(refused(claim).owner.unwrap().epoch, first.epoch);
+        assert_eq!(refused(claim).unwrap().epoch, first.epoch);
     }
 }
 
@@ -113,5 +113,5 @@ async fn a_crash_of_the_store_evicts_no_node(bench: &mut Bench) {
     assert_eq!((at_a.loss(), at_b.loss()), (None, None));
     assert!(bench.holds(at_a.authority()) && bench.holds(at_b.authority()));
     let refusal = refused(b.claim(&at_b, &region(1)).await.unwrap());
-    assert_eq!(refusal.owner.unwrap().epoch, grant.epoch);
+    assert_eq!(refusal.unwrap().epoch, grant.epoch);
 }

@@ -46,7 +46,7 @@ async fn changes_come_in_order_through_a_crash(bench: &mut Bench) {
         let put = bench.until_some("the store answers", async || {
             a.put_if("count", revision, data.clone()).await.ok()
         });
-        let Put::Done { revision: now, .. } = put.await else { panic!("it was refused") };
+        let Put::Done(now) = put.await else { panic!("it was refused") };
         revision = Some(now);
     }
     let last = (COUNTS - 1).to_string();

@@ -25,72 +25,46 @@ const MIN_MODULUS: usize = 256;
 /// Why there are no usable keys. Never contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
-    /// A file cannot be read.
     #[error(
         "{key} = {path:?}: cannot be read: {source}; `head -c 32 /dev/urandom | base64 > {path}` makes a secret"
     )]
-    Unreadable {
-        /// The key of the configuration.
-        key: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// A file is too long to hold keys.
+    Unreadable { key: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{key} = {path:?}: has {bytes} bytes; at most {MAX_FILE} are allowed")]
     TooLong {
-        /// The key of the configuration.
         key: &'static str,
-        /// The file.
         path: PathBuf,
         /// Its length in bytes.
         bytes: u64,
     },
-    /// The secret is too short.
     #[error("token.secret_file = {path:?}: has {bytes} bytes; a secret has at least {MIN_SECRET}")]
     TooShort {
-        /// The file.
         path: PathBuf,
         /// Its length in bytes, without white space at both ends.
         bytes: usize,
     },
-    /// The secret is the public one of `purview dev`.
     #[error("token.secret_file = {path:?}: holds the secret of `purview dev`, which is public")]
-    Known {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is not a JSON Web Key Set.
+    Known { path: PathBuf },
     #[error(
         "token.keys_file = {path:?}: is not a JSON Web Key Set, an object such as {{\"keys\": [...]}}, at {place}"
     )]
     NoSet {
-        /// The file.
         path: PathBuf,
         /// Line and column.
         place: String,
     },
-    /// A key is unusable.
     #[error("token.keys_file = {path:?}: keys[{at}] {rule}")]
     Key {
-        /// The file.
         path: PathBuf,
         /// Its index in the set.
         at: usize,
         /// What is wrong and what would be right.
         rule: String,
     },
-    /// No key of the set is for tokens.
     #[error(
         "token.keys_file = {path:?}: holds no key for tokens; give 1 to {MAX_KEYS} keys of kind oct, RSA, EC (P-256) \
          or OKP (Ed25519), without \"use\" or with \"use\": \"sig\""
     )]
-    NoKey {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The operating system provides no random bytes.
+    NoKey { path: PathBuf },
     #[error(transparent)]
     Random(#[from] NoRandom),
 }
@@ -98,9 +72,7 @@ pub enum KeysError {
 /// A key; it fixes the algorithm of the tokens that it verifies.
 #[derive(Clone)]
 pub struct Key {
-    /// The key id, if there is one.
     pub kid: Option<String>,
-    /// The algorithm.
     pub algorithm: Algorithm,
     /// Verifies.
     pub check: DecodingKey,
@@ -109,7 +81,6 @@ pub struct Key {
 }
 
 impl Key {
-    /// A secret.
     pub fn secret(kid: Option<String>, secret: &[u8]) -> Key {
         super::crypto::install();
         Key {
@@ -128,12 +99,9 @@ impl Key {
     }
 }
 
-/// The paths of the key files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The file of the secret.
     pub secret: Option<PathBuf>,
-    /// The file of the key set.
     pub set: Option<PathBuf>,
 }
 
@@ -145,10 +113,6 @@ pub struct Contents {
 }
 
 impl Files {
-    /// Reads the files.
-    ///
-    /// # Errors
-    /// [`KeysError`].
     pub fn read(&self) -> Result<Contents, KeysError> {
         let secret = self.secret.as_deref().map(|path| read("token.secret_file", path));
         let set = self.set.as_deref().map(|path| read("token.keys_file", path));
@@ -156,9 +120,6 @@ impl Files {
     }
 
     /// The keys in the contents: first the set, in its order.
-    ///
-    /// # Errors
-    /// [`KeysError`].
     pub fn keys(&self, contents: &Contents) -> Result<Vec<Key>, KeysError> {
         let mut keys = Vec::new();
         if let (Some(path), Some(text)) = (&self.set, &contents.set) {

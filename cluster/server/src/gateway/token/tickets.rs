@@ -38,15 +38,11 @@ impl ClusterTokens {
         ClusterTokens { tokens, cluster, secret, visitors: None }
     }
 
-    /// The tokens in any cluster.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
     /// The subject and the rights of a login token, if it is valid, and whose the subject's players are.
-    ///
-    /// # Errors
-    /// Why the token is invalid.
     pub fn check(&self, token: &str) -> Result<(Login, SubjectHash), TokenError> {
         let checked = self.tokens.verify(token);
         // "This is a resume ticket" helps more than any other error about a ticket.

@@ -30,12 +30,9 @@ struct Claims {
     exp: u64,
 }
 
-/// A visitor's token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VisitorToken {
-    /// The token.
     pub token: String,
-    /// The visitor's subject.
     pub subject: String,
     /// When it expires, seconds since 1970.
     pub expires_s: u64,
@@ -48,10 +45,6 @@ impl std::fmt::Debug for VisitorToken {
 }
 
 impl ClusterTokens {
-    /// The same tokens, with visitors admitted.
-    ///
-    /// # Errors
-    /// The key cannot be derived.
     pub fn with_visitors(self) -> Result<ClusterTokens, TokenError> {
         let context = format!("{VISITORS}{}", self.cluster);
         let secret = self.secret.0.sign.as_ref().ok_or(TokenError::NoSecret)?;
@@ -61,9 +54,6 @@ impl ClusterTokens {
     }
 
     /// A token for a new visitor, or for the visitor of a token that is still valid.
-    ///
-    /// # Errors
-    /// Visitors are not admitted, or the system provides no random bytes.
     pub fn visitor(
         &self,
         before: Option<&str>,

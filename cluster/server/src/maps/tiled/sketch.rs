@@ -101,7 +101,6 @@ pub(super) struct Object<'a> {
     pub id: u32,
     pub name: &'a str,
     pub class: &'a str,
-    /// Name and class of its layer.
     pub layer: [&'a str; 2],
     /// West, north, width and depth in pixels; `None` for what is no rectangle.
     pub rect: Option<[f64; 4]>,

@@ -24,8 +24,8 @@ impl Apply {
     }
 
     async fn claim_one(&mut self, id: RegionId, view: &View) -> Result<(), Stop> {
-        let Some(key) = self.of.maps.key(id) else { return Ok(()) };
-        if self.local_regions.lock().epoch(id).is_some() || self.migrator.is_moving(id) {
+        let Some(key) = self.handles.maps.key(id) else { return Ok(()) };
+        if self.handles.local_regions.lock().epoch(id).is_some() || self.migrator.is_moving(id) {
             return Ok(());
         }
         match self.is_due(id).await {
@@ -36,7 +36,7 @@ impl Apply {
                 return Err(Stop);
             }
         }
-        let stores = (&*self.stores.leases, self.stores.checkpoints.as_deref());
+        let stores = (&*self.handles.store, self.handles.checkpoints.as_deref());
         match self.downs.obey(stores, id, &key, view).await {
             Ok(Next::Start) => {}
             Ok(Next::Wait) => return Ok(()),
@@ -45,7 +45,7 @@ impl Apply {
                 return Err(Stop);
             }
         }
-        match self.store().claim(&self.of.me, &key).await {
+        match self.store().claim(&self.handles.me, &key).await {
             // Taken over with all that lived there, which has not come. Gateways hold this epoch for its own: it goes
             // on from a checkpoint under another.
             Ok(Claim::Granted(grant)) if grant.lineage != grant.epoch => {
@@ -77,7 +77,7 @@ impl Apply {
             }
             // So does it here; no other process starts it.
             Err(error) if error.is_for_an_operator() => {
-                let told = (&*self.stores.leases, self.of.me.node().name.as_str());
+                let told = (&*self.handles.store, self.handles.me.node().name.as_str());
                 self.downs.hold(told, id, epoch, error.to_string()).await;
                 Ok(())
             }
@@ -96,7 +96,7 @@ impl Apply {
         key: &RegionKey,
         epoch: Epoch,
     ) -> Result<(), StartError> {
-        let Some(scene) = self.of.maps.scene_of(id) else { return Ok(()) };
+        let Some(scene) = self.handles.maps.scene_of(id) else { return Ok(()) };
         let ran_before =
             self.starter().ran_before(key).await? && !mutants::has(Mutant::StartsEmpty);
         let record = layout_change::record_now(self.store(), &scene).await?;
@@ -107,26 +107,30 @@ impl Apply {
             false => Started::empty(&scene, id, epoch),
             true => {
                 let snapshot = self.starter().last_checkpoint(&scene, id, key, epoch).await?;
-                let known = (self.of.maps.ids(), &self.told);
+                let known = (self.handles.maps.ids(), &self.told);
                 let started = self.starter().recovered(&scene, (id, epoch), snapshot, known);
                 self.recovered_late += u64::from(started.is_late);
                 Some(started.with?)
             }
         };
         let Some(Started { region, effects }) = started else { return Ok(()) };
-        if self.local_regions.lock().epoch(id).is_some() {
+        if self.handles.local_regions.lock().epoch(id).is_some() {
             // It has arrived meanwhile from another process. A correct store does not allow that.
             tracing::warn!(region = %id, %epoch, "the region to start already runs here");
             return Ok(());
         }
-        self.of.links.router().set_epoch(id, epoch);
-        let runs =
-            self.local_regions.lock().start(&scene, region, epoch, (effects, &self.of.links));
+        self.handles.links.router().set_epoch(id, epoch);
+        let runs = self.handles.local_regions.lock().start(
+            &scene,
+            region,
+            epoch,
+            (effects, &self.handles.links),
+        );
         if runs {
             tracing::info!(region = %id, %epoch, "a region runs here");
             self.routes.insert(id, Route::Here(epoch));
             if self.told.insert(id, epoch).is_some_and(|before| before < epoch) {
-                self.of.directory.tell_owner(id, epoch);
+                self.handles.directory.tell_owner(id, epoch);
             }
         }
         Ok(())

@@ -21,7 +21,6 @@ const GRACE_MS: u32 = 10_000;
 /// How long a checkpoint may take to be read.
 const CHECKPOINT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Why a region does not start.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     #[error(transparent)]
@@ -129,7 +128,7 @@ impl Start<'_> {
             return Ok(true);
         }
         let put = self.store.put_if(&mark, None, Bytes::from_static(b"1")).await?;
-        Ok(matches!(put, Put::Refused { .. }) || self.is_kept(key).await)
+        Ok(matches!(put, Put::Refused(_)) || self.is_kept(key).await)
     }
 
     /// Whether there is a checkpoint of a region, as far as is known: the store may have lost what it knew.

@@ -96,7 +96,6 @@ impl Window {
         ((z - ground.z0) * (ground.x1 - ground.x0 + 1) + x - ground.x0) as usize
     }
 
-    /// The sum over lands `x0..x1`, `z0..z1`.
     fn sum(&self, what: usize, (x0, x1): (i32, i32), (z0, z1): (i32, i32)) -> f64 {
         let at = |x, z| self.sums[self.index(x, z)][what];
         at(x1, z1) - at(x0, z1) - at(x1, z0) + at(x0, z0)

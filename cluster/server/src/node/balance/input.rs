@@ -13,13 +13,9 @@ use crate::storage::Incarnation;
 pub struct Input {
     /// Seconds since any moment; never decreases.
     pub now_s: u64,
-    /// An operator has paused balancing.
     pub paused: bool,
-    /// The nodes that run regions.
     pub nodes: Vec<Site>,
-    /// The scenes.
     pub scenes: Vec<SceneInput>,
-    /// The owner of each region.
     pub owners: BTreeMap<RegionId, Incarnation>,
     /// The newest report of each region, not older than a few seconds.
     pub reports: BTreeMap<RegionId, RegionReport>,
@@ -29,10 +25,8 @@ pub struct Input {
     pub pins: BTreeMap<RegionId, Incarnation>,
 }
 
-/// A node that runs regions.
 #[derive(Debug, Clone, Default)]
 pub struct Site {
-    /// The node.
     pub node: Incarnation,
     /// How many cores' worth of ticks it carries; more than 0.
     pub cores: f64,
@@ -40,16 +34,13 @@ pub struct Site {
     pub drained: bool,
     /// Whether it waits for the regions of a node that will be drained, as the next one of an upgrade.
     pub waits: bool,
-    /// Its labels.
     pub labels: BTreeSet<String>,
     /// Where it runs; empty: anywhere.
     pub zone: String,
 }
 
-/// A scene.
 #[derive(Debug, Clone)]
 pub struct SceneInput {
-    /// Its name.
     pub name: String,
     /// The length of a tick, microseconds; more than 0.
     pub tick_us: u32,
@@ -57,11 +48,9 @@ pub struct SceneInput {
     pub land_cm: i32,
     /// The mirrored band that the scene has, or would have if it had borders, centimetres.
     pub band_cm: i32,
-    /// The present layout.
     pub layout: Layout,
     /// Whether a change of the layout is under way.
     pub changing: bool,
-    /// What the scene asks for.
     pub limits: Limits,
     /// Ground that must not be cut; ids and groups of these do not count.
     pub whole: Vec<Plot>,
@@ -69,7 +58,6 @@ pub struct SceneInput {
     pub reserved: Vec<Reserved>,
 }
 
-/// What a scene asks for.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
     /// Labels that a node must have to run its regions.

@@ -14,7 +14,6 @@ use super::settings::Settings;
 use super::state::State;
 use crate::storage::Incarnation;
 
-/// What the balancer remembers.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     hot: BTreeMap<Incarnation, u64>,
@@ -33,7 +32,6 @@ struct RegionMemory {
     light: Option<u64>,
     /// Until when it stays where it is, and for how long that was.
     cools: Option<(u64, u64)>,
-    /// The nodes that it has left, and when.
     left: Vec<(Incarnation, u64)>,
     /// The regions from which it got ground, and when.
     took: Vec<(RegionId, u64)>,

@@ -6,33 +6,24 @@ use serde::Serialize;
 
 use crate::storage::Incarnation;
 
-/// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "do", rename_all = "lowercase")]
 pub enum Action {
-    /// A region moves to another node.
     Move {
-        /// The region.
         region: RegionId,
-        /// Its node.
         from: Incarnation,
-        /// Its next node.
         to: Incarnation,
     },
     /// A region gives lands to its neighbour.
     Shift {
-        /// The region that gives.
         from: RegionId,
-        /// The region that takes.
         to: RegionId,
         /// Rows of lands along their common side.
         lands: i32,
     },
     /// A region is cut in two, both of which stay on its node.
     Split {
-        /// The region.
         region: RegionId,
-        /// The axis that the border cuts.
         axis: Axis,
         /// The border, in lands from the map's western or northern edge.
         land: i32,
@@ -41,9 +32,7 @@ pub enum Action {
     },
     /// Two regions of a node become one.
     Merge {
-        /// The region that stays.
         region: RegionId,
-        /// The region that is given up.
         gone: RegionId,
     },
 }
@@ -65,7 +54,6 @@ impl Action {
     }
 }
 
-/// The rule that a record follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
@@ -91,11 +79,9 @@ pub enum Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejection {
-    /// An operator has paused balancing.
     Paused,
     /// It has not lasted for long enough.
     Brief,
-    /// There is no candidate.
     None,
     /// The region moves, or its layout changes, at the moment.
     Busy,
@@ -107,9 +93,7 @@ pub enum Rejection {
     Tabu,
     /// There were enough moves in the last minute, or one of these nodes has just had one.
     MoveBudget,
-    /// The scene's layout has just changed.
     LayoutBudget,
-    /// An operator has pinned the region.
     Pinned,
     /// The node gives its regions away.
     Drained,
@@ -121,11 +105,9 @@ pub enum Rejection {
     Zone,
     /// The node or the ground is reserved.
     Reserved,
-    /// The scene has as many nodes as it may have.
     MaxNodes,
     /// The receiver would have too much to do.
     Safety,
-    /// The gain is too small.
     Gain,
     /// The charge is higher than the gain.
     Charge,
@@ -135,7 +117,6 @@ pub enum Rejection {
     Neighbours,
     /// The scene has as few regions as it may have.
     MinRegions,
-    /// The scene has as many regions as it may have.
     MaxRegions,
     /// The border would cut ground that must stay whole.
     Whole,
@@ -150,7 +131,6 @@ pub enum Rejection {
 /// An action that was weighed. Gain and charge are shares of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Candidate {
-    /// The action.
     pub action: Action,
     /// By how much the busier of the nodes concerned has less to do.
     pub gain: f64,
@@ -169,24 +149,18 @@ impl Candidate {
     }
 }
 
-/// What a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// All nodes.
     Cluster,
-    /// A node.
     Node(Incarnation),
-    /// A region.
     Region(RegionId),
 }
 
 /// A decision or a refusal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Record {
-    /// The rule.
     pub rule: Rule,
-    /// What it is about.
     pub subject: Subject,
     /// The figures by which it was decided; shares of a node or of a tick, or counts.
     pub inputs: Vec<(&'static str, f64)>,
@@ -196,12 +170,10 @@ pub struct Record {
     pub outcome: Result<Action, Rejection>,
 }
 
-/// What is decided at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Decision {
     /// What is to be done at once. No two actions share a node, a region, a neighbour or a changed scene.
     pub actions: Vec<Action>,
-    /// All decisions and refusals.
     pub records: Vec<Record>,
     /// The number of nodes that the loads need.
     pub nodes_wanted: u32,

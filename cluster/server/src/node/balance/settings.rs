@@ -2,7 +2,6 @@
 
 use purview::scene::load::GHOST;
 
-/// The parameters of the balancer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// A node is hot above this many times the mean ...

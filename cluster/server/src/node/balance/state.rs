@@ -14,7 +14,6 @@ use super::settings::Settings;
 #[derive(Debug)]
 pub(super) struct NodeState<'a> {
     pub(super) site: &'a Site,
-    /// Share of its capacity.
     pub(super) share: f64,
     pub(super) regions: Vec<usize>,
     /// Whether all its regions have reported.
@@ -70,7 +69,6 @@ pub(super) struct State<'a> {
     pub(super) nodes: Vec<NodeState<'a>>,
     /// By id.
     pub(super) regions: Vec<RegionState<'a>>,
-    /// By name.
     pub(super) scenes: Vec<SceneState<'a>>,
     pub(super) at: FxHashMap<RegionId, usize>,
     /// The share that each node that takes regions would have if all had the same.

@@ -17,7 +17,6 @@ pub(super) type Outcomes = Vec<Outcome>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is only told.
     Explained,
     /// It stands in the store.
     Ordered,

@@ -32,24 +32,18 @@ const KEPT_S: u64 = 600;
 pub struct BalanceSurvey {
     /// `off`, `explain` or `on`, as the leader is configured.
     pub mode: String,
-    /// The leader.
     pub leader: String,
     /// For how long nothing is decided, seconds; 0: it is not paused.
     pub paused_s: u64,
-    /// How many nodes the loads need.
     pub nodes_wanted: u32,
-    /// The nodes that run regions.
     pub nodes: Vec<NodeLoad>,
     /// The regions, those with most to do first; at most 500.
     pub regions: Vec<RegionLoad>,
     /// Borders that pairs cross, those with most pairs first; at most 500.
-    #[serde(default)]
     pub borders: Vec<BorderLoad>,
     /// Ground that nodes run alone for a while.
-    #[serde(default)]
     pub reservations: Vec<ReservationLine>,
     /// What is ordered and not done, and what would be decided now if nothing had to last.
-    #[serde(default)]
     pub plan: Vec<PlanLine>,
     /// What was decided to be done, the newest first; at most 64.
     pub actions: Vec<ActionLine>,
@@ -57,27 +51,20 @@ pub struct BalanceSurvey {
     pub records: Vec<RecordLine>,
 }
 
-/// A node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeLoad {
-    /// Its name.
     pub node: String,
     /// How many cores' worth of ticks it carries.
     pub cores: f64,
-    /// What its regions have to do, by that.
     pub share: f64,
-    /// How many regions it has.
     pub regions: usize,
     /// How many of them have not reported lately.
     pub unreported: usize,
 }
 
-/// A region.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RegionLoad {
-    /// Its number.
     pub region: u32,
-    /// Its scene.
     pub scene: String,
     /// Its node; `None`: it has no owner.
     pub node: Option<String>,
@@ -85,16 +72,12 @@ pub struct RegionLoad {
     pub share: Option<f64>,
     /// The same of its longest ticks, the 99th percentile.
     pub share_p99: Option<f64>,
-    /// Its players.
     pub players: u32,
-    /// The node to which it is pinned.
     pub pinned: Option<String>,
 }
 
-/// The border of two regions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct BorderLoad {
-    /// The numbers of the regions, in order.
     pub regions: [u32; 2],
     /// Pairs of players, one in each region, that see each other.
     pub pairs: u32,
@@ -102,55 +85,44 @@ pub struct BorderLoad {
     pub ghosts: u32,
 }
 
-/// A reservation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReservationLine {
-    /// Its scene.
     pub scene: String,
     /// Its ground in lands: west, north, east and south edge, the last two exclusive.
     pub lands: [i32; 4],
-    /// Its nodes.
     pub nodes: Vec<String>,
     /// For how long it counts, seconds.
     pub for_s: u64,
 }
 
-/// An action that is to come.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanLine {
-    /// What.
     pub action: String,
     /// Whether it is ordered; otherwise it would be decided now.
     pub ordered: bool,
     /// By how much the busier of the nodes concerned will have less to do; 0 where it is ordered.
     pub gain: f64,
-    /// What it costs.
     pub charge: f64,
 }
 
-/// An action that was decided.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActionLine {
     /// How long ago, seconds.
     pub age_s: u64,
-    /// What.
     pub action: String,
     /// `ordered`, `explained` (it is only told), or why it was not done.
     pub outcome: String,
 }
 
-/// A decision or a refusal.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordLine {
     /// How long ago, seconds.
     pub age_s: u64,
     /// What it is about: `cluster`, the name of a node, or a region such as R4.
     pub subject: String,
-    /// The rule.
     pub rule: String,
     /// What is to be done; `None`: nothing.
     pub action: Option<String>,
-    /// Why nothing is done.
     pub refusal: Option<String>,
     /// The figures by which it was decided.
     pub inputs: Vec<(String, f64)>,
@@ -158,16 +130,13 @@ pub struct RecordLine {
     pub candidates: Vec<CandidateLine>,
 }
 
-/// An action that was weighed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CandidateLine {
-    /// What.
     pub action: String,
     /// By how much the busier of the nodes concerned has less to do.
     pub gain: f64,
     /// What the action costs, now and later.
     pub charge: f64,
-    /// Why it is refused.
     pub refusal: Option<String>,
 }
 
@@ -327,7 +296,6 @@ fn words(view: &View, action: &Action) -> String {
     }
 }
 
-/// The name of a value that is one word.
 fn word(value: &impl Serialize) -> String {
     let named = serde_json::to_value(value).ok();
     named.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()

@@ -55,16 +55,13 @@ pub enum BalanceMode {
     /// It is decided and told, and not done.
     #[default]
     Explain,
-    /// It is done.
     On,
 }
 
 impl BalanceMode {
-    /// Each with its name.
     pub const NAMES: [(BalanceMode, &'static str); 3] =
         [(BalanceMode::Off, "off"), (BalanceMode::Explain, "explain"), (BalanceMode::On, "on")];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         let named = BalanceMode::NAMES.iter().find(|(mode, _)| *mode == self);
         named.map_or("", |(_, name)| name)
@@ -86,7 +83,6 @@ pub(super) fn start(
     }
 }
 
-/// Balances while this process leads.
 struct Balancer {
     mode: BalanceMode,
     executor: Executor,

@@ -36,9 +36,7 @@ fn scene(visibility: Visibility) -> Arc<Scene> {
 const NEAR: Visibility = Visibility::Circle { enter_cm: 4_000, leave_cm: 4_400 };
 
 fn node(name: &str, regions: bool, capacity: u32) -> NodeInfo {
-    let (name, address, about) = (name.to_owned(), String::new(), Default::default());
-    let (process, gateway, protocol) = (1, !regions, 1);
-    NodeInfo { name, process, address, regions, gateway, capacity, protocol, about }
+    NodeInfo { regions, gateway: !regions, capacity, ..NodeInfo::for_test(name) }
 }
 
 const A: Incarnation = Incarnation(3);

@@ -20,9 +20,7 @@ const MAX_PINS: usize = 10_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredWishes {
     /// Until when nothing is decided, milliseconds since 1970.
-    #[serde(default)]
     paused_until_ms: u64,
-    #[serde(default)]
     pins: BTreeMap<u32, String>,
 }
 
@@ -67,9 +65,6 @@ fn ms(time: Duration) -> u64 {
 
 impl Orders {
     /// Nothing is balanced for so long; zero ends a pause.
-    ///
-    /// # Errors
-    /// The store does not answer.
     pub async fn pause_balancing(&self, time: Duration) -> Result<(), OrderError> {
         let until_ms = match ms(time) {
             0 => 0,
@@ -80,9 +75,6 @@ impl Orders {
     }
 
     /// The region moves to this node and stays there, whatever there is to do; `None`: it may move again.
-    ///
-    /// # Errors
-    /// There is no such region or node, too many regions are pinned, or the store does not answer.
     pub async fn pin(&self, region: RegionId, node: Option<&str>) -> Result<(), OrderError> {
         if let Some(node) = node {
             self.move_region(region, node).await?;
@@ -107,9 +99,7 @@ mod tests {
     use crate::storage::{NodeInfo, Revision, Value};
 
     fn node(name: &str, regions: bool) -> NodeInfo {
-        let (name, address, about) = (name.to_owned(), String::new(), Default::default());
-        let (process, gateway, capacity, protocol) = (1, !regions, 100, 1);
-        NodeInfo { name, process, address, regions, gateway, capacity, protocol, about }
+        NodeInfo { regions, gateway: !regions, ..NodeInfo::for_test(name) }
     }
 
     #[test]

@@ -14,22 +14,17 @@ use crate::node::values::read;
 use crate::storage::{LeaseError, Leases};
 use crate::whole_numbers::whole;
 
-/// What may be ordered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum MapOrder {
-    /// Cut a region in two.
     Split {
-        /// Its number.
         #[serde(deserialize_with = "whole")]
         region: u32,
     },
     /// Cut a region in two at a border of lands.
     SplitAt {
-        /// Its number.
         #[serde(deserialize_with = "whole")]
         region: u32,
-        /// The axis that the border cuts.
         axis: Axis,
         /// The border, in lands from the map's western or northern edge.
         #[serde(deserialize_with = "whole")]
@@ -40,28 +35,21 @@ pub enum MapOrder {
     },
     /// Move the common side of two regions.
     Shift {
-        /// The one that gives lands.
         #[serde(deserialize_with = "whole")]
         from: u32,
-        /// The one that takes them.
         #[serde(deserialize_with = "whole")]
         to: u32,
         /// How many rows of lands along their common side.
         #[serde(deserialize_with = "whole")]
         lands: i32,
     },
-    /// Make one region of two.
     Merge {
-        /// The one that stays.
         #[serde(deserialize_with = "whole")]
         region: u32,
-        /// The one that is given up.
         #[serde(deserialize_with = "whole")]
         gone: u32,
     },
-    /// Cut a scene anew.
     Scale {
-        /// Its name.
         scene: String,
         /// Regions side by side.
         #[serde(deserialize_with = "whole")]
@@ -72,22 +60,17 @@ pub enum MapOrder {
     },
 }
 
-/// Why a map does not change.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
-    /// There is no such scene.
     #[error("there is no scene {0:?}; there are: {1}")]
     NoScene(String, String),
-    /// There is no such region.
     #[error("no scene has a region {0}; `purview ctl status regions` lists them")]
     NoRegion(RegionId),
-    /// The regions would not be legal.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// Another change is under way.
     #[error("scene {0:?} is about to change already; when that is done it can change again")]
     Busy(String),
-    /// The store says no or nothing.
     #[error(transparent)]
     Store(#[from] LeaseError),
 }

@@ -12,7 +12,6 @@ use crate::node::maps::Maps;
 use crate::node::values::{change, read};
 use crate::storage::{LeaseError, Leases, View};
 
-/// A scene's map in the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::node) struct Record {
     /// The present map; `None`: the configuration's.
@@ -24,10 +23,8 @@ pub(in crate::node) struct Record {
     pub(in crate::node) names: u32,
     /// Regions that were given up and have not handed on all entities yet, or still forward
     /// messages; with their planes.
-    #[serde(default)]
     pub(in crate::node) retiring: BTreeMap<u32, PlaneGroup>,
     /// Grows with every change of this.
-    #[serde(default)]
     pub(in crate::node) change: u64,
 }
 

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use actix::{Addr, Arbiter, System};
-use purview::actor::directory::Process;
+use parking_lot::RwLock;
+use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::InspectEntity;
 use purview::actor::region::RegionActor;
 use purview::scene::messages::{Input, Spawn};
@@ -14,11 +15,12 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::*;
 use crate::node::hosted::Hosted;
-use crate::node::local_regions::Threads;
+use crate::node::local_regions::{LocalRegions, Threads};
+use crate::node::maps::Maps;
 use crate::node::store_watch::{StoreNews, StoreWatch};
-use crate::peer::{Identity, Kind as Channel};
-use crate::storage::NodeInfo;
+use crate::peer::{Identity, Kind as Channel, Links};
 use crate::storage::leases::embedded::Embedded;
+use crate::storage::{Leases, NodeInfo, View};
 
 const REGION: RegionId = RegionId(0);
 
@@ -29,12 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One process, as far as migrations are concerned.
 struct Node {
-    links: Links,
+    handles: Handles,
     address: SocketAddr,
-    directory: Arc<Directory>,
-    local_regions: Arc<Mutex<LocalRegions>>,
-    me: Membership,
-    maps: Maps,
     migrator: Migrator,
 }
 
@@ -67,66 +65,57 @@ impl Node {
         let identity = Identity::new("c", number);
         let links = outer.spawn(Links::start(identity, any, known, handle, None)).await;
         let (links, address) = links.unwrap().unwrap();
-        let name = format!("node {number}");
-        let node = NodeInfo {
-            name,
-            process: number,
-            address: address.to_string(),
-            regions: true,
-            gateway: false,
-            capacity: 100,
-            protocol: 1,
-            about: Default::default(),
-        };
+        let address_of = address.to_string();
+        let node = NodeInfo::for_test(&format!("node {number}"));
+        let node = NodeInfo { process: number, address: address_of, ..node };
         let of = store.another();
         let joins = async move { of.join(node, Duration::from_secs(60)).await };
         let me = outer.spawn(joins).await.unwrap().unwrap();
         let threads = Threads::Arbiters(vec![Arbiter::new().handle()]);
         let local_regions = LocalRegions::new(directory.clone(), threads, Hosted::default());
-        let local_regions = Arc::new(Mutex::new(local_regions));
-        let maps = Maps::new(&[scene]);
-        let migrator = Migrator::start(Tools {
+        let handles = Handles {
+            executor: migrators.clone().into(),
             store: Arc::new(store.another()),
             checkpoints: None,
-            me: me.clone(),
-            links: links.clone(),
-            directory: directory.clone(),
-            maps: maps.clone(),
-            local_regions: local_regions.clone(),
+            me,
+            links,
+            directory,
+            maps: Maps::new(&[scene]),
+            local_regions: Arc::new(Mutex::new(local_regions)),
             view: follow(store, outer),
-            executor: migrators.clone().into(),
-        });
-        Node { links, address, directory, local_regions, me, maps, migrator }
+        };
+        let migrator = Migrator::start(handles.clone());
+        Node { handles, address, migrator }
     }
 
     /// The region begins to run here. Returns its epoch.
     async fn claim(&self, store: &Embedded, outer: &Runtime) -> Epoch {
-        let (of, me, key) = (store.another(), self.me.clone(), self.key());
+        let (of, me, key) = (store.another(), self.handles.me.clone(), self.key());
         let claimed = outer.spawn(async move { of.claim(&me, &key).await });
         let Ok(Ok(Claim::Granted(grant))) = claimed.await else { panic!("the region is free") };
         let scene = scene();
         let region = Region::new(scene.clone(), REGION).unwrap().with_epoch(grant.epoch);
-        let no_effects = (Vec::new(), &self.links);
-        assert!(self.local_regions.lock().start(&scene, region, grant.epoch, no_effects));
+        let no_effects = (Vec::new(), &self.handles.links);
+        assert!(self.handles.local_regions.lock().start(&scene, region, grant.epoch, no_effects));
         grant.epoch
     }
 
     fn key(&self) -> RegionKey {
-        self.maps.key(REGION).unwrap()
+        self.handles.maps.key(REGION).unwrap()
     }
 
     fn epoch(&self) -> Option<Epoch> {
-        self.local_regions.lock().epoch(REGION)
+        self.handles.local_regions.lock().epoch(REGION)
     }
 
     fn region(&self) -> Option<Addr<RegionActor>> {
-        self.local_regions.lock().all().map(|(_, address)| address).next()
+        self.handles.local_regions.lock().all().map(|(_, address)| address).next()
     }
 
     fn enter(&self, id: EntityId) {
         let spawn = Spawn::new(id, Kind(1), Pos::ground(1_000, 1_000));
         let input = Input::Enter(Box::new(spawn));
-        self.directory.send(REGION, ToRegion { input, client: None }).unwrap();
+        self.handles.directory.send(REGION, ToRegion { input, client: None }).unwrap();
     }
 
     /// Waits until an entity lives in the region, which runs here.
@@ -143,7 +132,7 @@ impl Node {
     }
 
     fn refused(&self) -> usize {
-        self.links.router().metrics().moves_refused.load(Relaxed) as usize
+        self.handles.links.router().metrics().moves_refused.load(Relaxed) as usize
     }
 }
 
@@ -176,7 +165,11 @@ async fn fill(from: &Node, to: &Node) -> Vec<oneshot::Receiver<()>> {
         to.migrator.0.1.lock().ready.insert(region, tell);
         answers.push(answer);
         let ready = MoveMsg::Ready { region, epoch: Epoch(1) };
-        from.links.say(2, Channel::Regions, ready, Instant::now() + PATIENCE).await.unwrap();
+        from.handles
+            .links
+            .say(2, Channel::Regions, ready, Instant::now() + PATIENCE)
+            .await
+            .unwrap();
     }
     answers
 }
@@ -190,15 +183,15 @@ fn a_full_queue_of_the_migrator_refuses_moves_and_the_region_stays_with_all_its_
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let a = Node::start(1, &store, &outer, outer.handle()).await;
         let b = Node::start(2, &store, &outer, busy.handle()).await;
-        a.links.join(2, &b.address.to_string());
-        b.links.join(1, &a.address.to_string());
+        a.handles.links.join(2, &b.address.to_string());
+        b.handles.links.join(1, &a.address.to_string());
         let epoch = a.claim(&store, &outer).await;
         a.enter(EntityId(1));
         a.has(EntityId(1)).await;
 
         let mut answers = fill(&a, &b).await;
         wait_for("what finds no room", || b.refused() == BEYOND).await;
-        let to = (b.me.incarnation(), 2);
+        let to = (b.handles.me.incarnation(), 2);
         a.migrator.depart(REGION, a.key(), epoch, to);
         assert!(a.migrator.is_moving(REGION));
         a.enter(EntityId(2));
@@ -228,8 +221,8 @@ fn a_full_queue_of_the_migrator_refuses_moves_and_the_region_stays_with_all_its_
         b.has(EntityId(2)).await;
         assert_eq!(b.refused(), BEYOND + 1);
 
-        a.links.stop();
-        b.links.stop();
+        a.handles.links.stop();
+        b.handles.links.stop();
         drop(stop);
         assert_eq!(thread.join().unwrap(), Err(oneshot::Canceled));
         outer.shutdown_background();
@@ -253,9 +246,9 @@ fn a_region_that_runs_here_already_does_not_arrive_as_well() {
         let frozen = FrozenRegion { waits, moves: Vec::new(), snapshot, actor_state };
         let arrived = node.migrator.arrive(REGION, epoch, frozen).await;
         assert_eq!(arrived, Err("it already runs here".into()));
-        assert_eq!(node.local_regions.lock().all().count(), 1);
+        assert_eq!(node.handles.local_regions.lock().all().count(), 1);
         node.has(EntityId(1)).await;
-        node.links.stop();
+        node.handles.links.stop();
         outer.shutdown_background();
     });
 }
@@ -285,14 +278,14 @@ fn a_region_waits_until_moves_are_known_that_its_old_owner_knew() {
         node.migrator.0.1.lock().arriving.insert(REGION, arrival);
         node.migrator.arrive_if_complete(REGION).await;
         assert!(arriving());
-        let router = node.links.router();
+        let router = node.handles.links.router();
         router.note_move(other, Elsewhere { epoch: Epoch(6), to: 3 });
         node.migrator.arrive_if_complete(REGION).await;
         assert!(arriving(), "an earlier move of the same region");
         router.note_move(other, Elsewhere { epoch, to: 3 });
         node.migrator.arrive_if_complete(REGION).await;
         assert!(!arriving());
-        node.links.stop();
+        node.handles.links.stop();
         outer.shutdown_background();
     });
 }

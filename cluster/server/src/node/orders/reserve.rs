@@ -14,26 +14,18 @@ use crate::storage::{Incarnation, View};
 
 const MAX_RESERVATIONS: usize = 100;
 
-/// What an operator reserves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reserve {
-    /// The scene.
     pub scene: String,
     /// Its west, north, east and south edge, metres; whole lands count.
     pub area_m: [u32; 4],
-    /// How many nodes it gets.
     pub nodes: usize,
-    /// For how long.
     pub time: Duration,
 }
 
 impl Orders {
     /// Reserves ground for nodes of the scene's pool, those with fewest regions, which give away all else. A time of
     /// zero ends the reservations of the ground. Returns the names of the nodes.
-    ///
-    /// # Errors
-    /// There is no such scene or ground, too few nodes are left, the ground is reserved already, there are too many
-    /// reservations, or the store does not answer.
     pub async fn reserve(&self, wish: &Reserve) -> Result<Vec<String>, OrderError> {
         let (view, now) = (self.view(), self.time_of_day());
         let scenes = self.scenes();

@@ -9,9 +9,7 @@ use crate::storage::NodeInfo;
 fn node(name: &str, labels: &[(&str, &str)], zone: &str) -> NodeInfo {
     let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let about = About { zone: zone.into(), labels, ..About::default() };
-    let (name, address, process) = (name.to_owned(), String::new(), 1);
-    let (regions, gateway, capacity, protocol) = (true, false, 100, 1);
-    NodeInfo { name, process, address, regions, gateway, capacity, protocol, about }
+    NodeInfo { about, ..NodeInfo::for_test(name) }
 }
 
 /// Nodes 1 to 4: two of the city, one of them in another zone, and two without a label.

@@ -29,14 +29,9 @@ fn key(region: u32) -> RegionKey {
 
 fn store(nodes: &[Incarnation], plan: &[(u32, Incarnation)]) -> View {
     let node = |i: &Incarnation| NodeInfo {
-        name: name(*i).into(),
         process: process(*i),
         address: format!("10.0.0.{}:7790", i.0),
-        regions: true,
-        gateway: false,
-        capacity: 100,
-        protocol: 1,
-        about: Default::default(),
+        ..NodeInfo::for_test(name(*i))
     };
     let mut view = View { revision: Revision(50), ..View::default() };
     view.nodes = nodes.iter().map(|i| (*i, node(i))).collect();

@@ -55,10 +55,8 @@ const AT_ONCE: usize = 16;
 /// How long a join waits for the store by default.
 pub const STORE_WAIT: Duration = Duration::from_secs(5);
 
-/// Counters of records.
 #[derive(Debug, Default)]
 pub struct PlayerRecordMetrics {
-    /// Positions saved.
     pub saved: AtomicU64,
     /// Positions that were older than the saved one.
     pub fenced: AtomicU64,
@@ -70,7 +68,6 @@ pub struct PlayerRecordMetrics {
     pub unknown: AtomicU64,
     /// Claims of records that another entity held.
     pub held: AtomicU64,
-    /// Last states saved.
     pub ended: AtomicU64,
 }
 
@@ -82,7 +79,6 @@ impl PlayerRecordMetrics {
     }
 }
 
-/// How records are kept.
 #[derive(Clone)]
 pub struct RecordRules {
     /// Time between two reports of a session.
@@ -112,7 +108,6 @@ struct Inner {
     executor: Executor,
     waiting: Mutex<BTreeMap<String, SavedPlayer>>,
     more: Notify,
-    /// Permits for last states.
     ending: Semaphore,
     metrics: PlayerRecordMetrics,
 }
@@ -176,7 +171,6 @@ impl PlayerStore for PlayerRecords {
 }
 
 impl PlayerRecords {
-    /// Records are kept in `store`.
     pub fn new(
         rules: RecordRules,
         store: Arc<dyn Checkpoints>,
@@ -187,7 +181,6 @@ impl PlayerRecords {
         PlayerRecords(Arc::new(Inner { rules, store, executor, waiting, more, ending, metrics }))
     }
 
-    /// The counters.
     pub fn metrics(&self) -> &PlayerRecordMetrics {
         &self.0.metrics
     }

@@ -121,10 +121,6 @@ impl Postgres {
     /// applies missing migrations. The URL may name several hosts: the first host that accepts
     /// writes is used. The data belong to `cluster`: clusters with different names do not see each
     /// other. Connections run on the calling runtime.
-    ///
-    /// # Errors
-    /// [`CheckpointError::Illegal`]: the URL; [`CheckpointError::Unreachable`] and
-    /// [`CheckpointError::Refused`]: the first connection failed.
     pub async fn connect(url: &str, cluster: &str) -> Result<Postgres> {
         Postgres::connect_with(url, cluster, None).await
     }

@@ -14,7 +14,6 @@ pub const PAGE_MAX: usize = 10_000;
 /// A changed layout of a scene, in the form of the lease store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptLayout {
-    /// The scene's name.
     pub scene: String,
     /// Grows with every change of the layout.
     pub change: u64,
@@ -29,9 +28,6 @@ pub trait Whole: Send + Sync {
     async fn save_layout(&self, layout: KeptLayout) -> Result<bool>;
 
     /// The saved layouts, by scene.
-    ///
-    /// # Errors
-    /// [`CheckpointError`](crate::storage::CheckpointError).
     async fn layouts(&self) -> Result<Vec<KeptLayout>>;
 
     /// The next players in the store's order of names, after `after`, at most `limit` and

@@ -99,7 +99,6 @@ impl Embedded {
         self.shared.change(|state| state.remove(&keys::region(key), granted));
     }
 
-    /// Mends this path.
     pub fn mend(&self) {
         self.shared.change(|state| state.mend(self.way.number));
         self.way.open.send_replace(true);

@@ -45,7 +45,6 @@ pub struct EtcdOptions {
     /// The cluster's name, 1 to 255 bytes without a slash. Clusters with different names do not see
     /// each other.
     pub cluster: String,
-    /// User and password, if etcd requires them.
     pub user: Option<(String, Password)>,
     /// The certificates: the authority to trust and the own one.
     pub tls: Option<Tls>,

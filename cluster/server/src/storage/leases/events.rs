@@ -12,7 +12,6 @@ use super::keys::KeyReader;
 use super::store::{Follower, StoreEvent};
 use super::view::{Change, View};
 
-/// What a watch tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Everything, at a revision higher than that of any event before: first, and again when the

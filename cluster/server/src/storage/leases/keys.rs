@@ -168,7 +168,7 @@ mod tests {
     }
 
     const NODE: &str = r#"{"name":"a","address":"h:1","regions":true,"gateway":false,
-        "capacity":100,"process":7,"protocol":1,"of a newer release":{}}"#;
+        "capacity":100,"process":7,"about":{"zone":"","labels":{},"release":""},"of a newer release":{}}"#;
     const HOLDER: &str = r#"{"node":"a","incarnation":3}"#;
 
     #[test]

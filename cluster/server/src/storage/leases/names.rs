@@ -25,18 +25,12 @@ pub struct NodeInfo {
     /// The process number, unique among all processes of the cluster's history; entity ids of this
     /// node begin with it.
     pub process: u64,
-    /// The address for peers: `host:port`.
     pub address: String,
-    /// Whether the node runs regions.
     pub regions: bool,
-    /// Whether the node holds client sessions.
     pub gateway: bool,
     /// Capacity relative to other nodes: a node of 200 gets twice as much load as a node of 100.
     pub capacity: u32,
-    /// The version of the peer protocol.
-    pub protocol: u32,
-    /// What operators know the process by; a release before this one says nothing of it.
-    #[serde(default)]
+    /// What operators know the process by.
     pub about: About,
 }
 
@@ -44,13 +38,8 @@ pub struct NodeInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// Where it runs: a zone of a cloud, a rack.
-    #[serde(default)]
     pub zone: String,
-    /// Further facts.
-    #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// The release of its program.
-    #[serde(default)]
     pub release: String,
 }
 
@@ -67,9 +56,6 @@ impl NodeInfo {
     /// Checks a description against its place in the store: whether it stands among the nodes. A
     /// gateway may write only among the gateways, and must not become a node there, nor take the
     /// number of one.
-    ///
-    /// # Errors
-    /// What would be right.
     pub(super) fn check_place(&self, is_among_nodes: bool) -> Result<(), &'static str> {
         let has_gateway_number = self.process >= GATEWAY_NUMBERS;
         match (is_among_nodes, self.regions, has_gateway_number) {
@@ -82,14 +68,22 @@ impl NodeInfo {
     }
 }
 
+#[cfg(test)]
+impl NodeInfo {
+    /// A process that runs regions.
+    pub(crate) fn for_test(name: &str) -> NodeInfo {
+        let (address, about) = (String::new(), About::default());
+        let (process, regions, gateway, capacity) = (1, true, false, 100);
+        NodeInfo { name: name.into(), process, address, regions, gateway, capacity, about }
+    }
+}
+
 /// A region's name in the whole cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RegionKey {
     /// The scene's name, 1 to 255 bytes.
     pub scene: String,
-    /// The region's id.
     pub region: u32,
-    /// The group of planes of the region.
     pub planes: u16,
 }
 
@@ -125,26 +119,20 @@ impl std::str::FromStr for RegionKey {
     }
 }
 
-/// The owner of a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The node's name.
     pub node: String,
-    /// The incarnation of that node.
     pub incarnation: Incarnation,
-    /// The epoch of its grant.
     pub epoch: Epoch,
     /// The epoch of the last claim while the region had no owner: then it began empty or from a
     /// checkpoint. Every later owner took it over from its predecessor with all its entities.
     pub lineage: Epoch,
 }
 
-/// A value of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
     /// The revision of its last change; the next change must name it.
     pub revision: Revision,
-    /// The content.
     pub data: Bytes,
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::keys::{self, Holder};
 use super::names::{self, VALUE_MAX};
 use super::store::{Follower, Guard, Store, StoreEntry, StoreEvent, Swap, Swapped, Write};
-use super::{Claim, Grant, Leadership, Leases, Membership, OwnerConflict, Put, Released, Result};
+use super::{Claim, Grant, Leases, Membership, Put, Released, Result};
 use super::{TTL_MAX, TTL_MIN};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch};
 
@@ -63,25 +63,19 @@ impl<S: Store> Leases for S {
     async fn release(&self, by: &Membership, key: &RegionKey, epoch: Epoch) -> Result<Released> {
         key.check()?;
         let at = keys::region(key);
-        let free = Released::Free { key: key.clone(), epoch };
-        let found = find(self, &at).await?;
-        let refused = |found: Option<&StoreEntry>| {
-            conflict(self, by, key, Some(epoch), found).map(Released::Not)
-        };
         // An epoch has only one owner, so the owner read here is the owner that is swapped.
-        let owner =
-            found.as_ref().map(|entry| keys::owner(entry, self.epochs_above())).transpose()?;
-        let own = owner.is_some_and(|o| o.epoch == epoch && o.incarnation == by.incarnation);
-        let (true, Some(revision)) = (own, revision(self, epoch)) else {
-            return refused(found.as_ref());
+        let owner = owner(self, find(self, &at).await?.as_ref())?;
+        let is_own = |o: &Owner| o.epoch == epoch && o.incarnation == by.incarnation;
+        let (true, Some(revision)) = (owner.as_ref().is_some_and(is_own), revision(self, epoch))
+        else {
+            return Ok(Released::Not(owner));
         };
         let write = Write::Delete;
         let swap = Swap { asked: "release a region", key: at, guard: Guard::At(revision), write };
         match self.swap(swap).await? {
-            Swapped::Done(_) => Ok(free),
+            Swapped::Done(_) | Swapped::Refused { found: None, again: true } => Ok(Released::Free),
             Swapped::NoLease => Err(by.lost_lease()),
-            Swapped::Refused { found: None, again: true } => Ok(free),
-            Swapped::Refused { found, .. } => refused(found.as_ref()),
+            Swapped::Refused { found, .. } => Ok(Released::Not(self::owner(self, found.as_ref())?)),
         }
     }
 
@@ -96,26 +90,12 @@ impl<S: Store> Leases for S {
         Ok(false)
     }
 
-    async fn campaign(&self, by: &Membership) -> Result<Leadership> {
+    async fn campaign(&self, by: &Membership) -> Result<Revision> {
         tokio::select! {
             biased;
             won = campaign(self, by) => won,
             _ = by.lost() => Err(by.lost_lease()),
         }
-    }
-
-    async fn resign(&self, leadership: &Leadership) -> Result<bool> {
-        let swap = Swap {
-            asked: "resign",
-            key: keys::LEADER.into(),
-            guard: Guard::At(leadership.revision.0),
-            write: Write::Delete,
-        };
-        Ok(match self.swap(swap).await? {
-            Swapped::Done(_) => true,
-            Swapped::Refused { found, again } => found.is_none() && again,
-            Swapped::NoLease => false,
-        })
     }
 
     async fn get(&self, key: &str) -> Result<Option<Value>> {
@@ -134,11 +114,7 @@ impl<S: Store> Leases for S {
                 rule: format!("must have at most {VALUE_MAX} bytes"),
             });
         }
-        let refused = |found: Option<&StoreEntry>| Put::Refused {
-            key: key.into(),
-            expected,
-            found: found.map(Value::from),
-        };
+        let refused = |found: Option<&StoreEntry>| Put::Refused(found.map(Value::from));
         let guard = match expected {
             None => Guard::Absent,
             // No key has this revision.
@@ -148,10 +124,10 @@ impl<S: Store> Leases for S {
         let write = Write::Put { data: data.clone(), lease: 0 };
         let swap = Swap { asked: "set a value", key: keys::value(key), guard, write };
         Ok(match self.swap(swap).await? {
-            Swapped::Done(revision) => Put::Done { key: key.into(), revision: Revision(revision) },
+            Swapped::Done(revision) => Put::Done(Revision(revision)),
             // The value is already as requested, probably by an earlier try of this request.
             Swapped::Refused { found: Some(entry), again: true } if entry.data == data => {
-                Put::Done { key: key.into(), revision: Revision(entry.changed) }
+                Put::Done(Revision(entry.changed))
             }
             Swapped::Refused { found, .. } => refused(found.as_ref()),
             Swapped::NoLease => refused(None),
@@ -165,10 +141,10 @@ impl<S: Store> Leases for S {
         }
         loop {
             match self.put_if(key, None, data.clone()).await? {
-                Put::Done { revision, .. } => return Ok(Value { revision, data }),
-                Put::Refused { found: Some(value), .. } => return Ok(value),
+                Put::Done(revision) => return Ok(Value { revision, data }),
+                Put::Refused(Some(value)) => return Ok(value),
                 // The value was removed meanwhile.
-                Put::Refused { found: None, .. } => {}
+                Put::Refused(None) => {}
             }
         }
     }
@@ -199,17 +175,11 @@ async fn ask<S: Store>(
     key.check()?;
     let at = keys::region(key);
     let mut me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
-    let grant = |changed, since: Option<Epoch>| {
-        let epoch = Epoch(store.epochs_above() + changed);
-        let (key, lineage) = (key.clone(), since.unwrap_or(epoch));
-        Ok(Claim::Granted(Grant { key, incarnation: by.incarnation, expected, epoch, lineage }))
-    };
     let guard = match expected.map(|epoch| revision(store, epoch)) {
         None => Guard::Absent,
         Some(Some(revision)) => Guard::At(revision),
         Some(None) => {
-            let found = find(store, &at).await?;
-            return Ok(Claim::Refused(conflict(store, by, key, expected, found.as_ref())?));
+            return Ok(Claim::Refused(owner(store, find(store, &at).await?.as_ref())?));
         }
     };
     if let Some(expected) = expected
@@ -223,35 +193,35 @@ async fn ask<S: Store>(
     let write = Write::Put { data: keys::encode(&at, &me)?, lease: by.lease.id() };
     let asked = if expected.is_some() { "take a region over" } else { "claim a region" };
     match store.swap(Swap { asked, key: at, guard, write }).await? {
-        Swapped::Done(revision) => grant(revision, since),
+        Swapped::Done(revision) => {
+            let epoch = Epoch(store.epochs_above() + revision);
+            Ok(Claim::Granted(Grant { epoch, lineage: since.unwrap_or(epoch) }))
+        }
         Swapped::NoLease => Err(by.lost_lease()),
-        Swapped::Refused { found: Some(entry), .. } => {
-            let conflict = conflict(store, by, key, expected, Some(&entry))?;
+        Swapped::Refused { found, .. } => match owner(store, found.as_ref())? {
             // The asker's own, with the expected epoch or a later one: it has asked before.
-            let own = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
-            match conflict.owner.as_ref().filter(|owner| own(owner)).map(|owner| owner.lineage) {
-                Some(lineage) => grant(entry.changed, Some(lineage)),
-                None => Ok(Claim::Refused(conflict)),
+            Some(Owner { incarnation, epoch, lineage, .. })
+                if incarnation == by.incarnation && Some(epoch) > expected =>
+            {
+                Ok(Claim::Granted(Grant { epoch, lineage }))
             }
-        }
-        Swapped::Refused { found: None, .. } => {
-            Ok(Claim::Refused(conflict(store, by, key, expected, None)?))
-        }
+            owner => Ok(Claim::Refused(owner)),
+        },
     }
 }
 
-async fn campaign<S: Store>(store: &S, by: &Membership) -> Result<Leadership> {
+async fn campaign<S: Store>(store: &S, by: &Membership) -> Result<Revision> {
     let me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
     let write = Write::Put { data: keys::encode(keys::LEADER, &me)?, lease: by.lease.id() };
     let mut leader = None;
     loop {
         let (key, guard, write) = (keys::LEADER.into(), Guard::Absent, write.clone());
         match store.swap(Swap { asked: "lead", key, guard, write }).await {
-            Ok(Swapped::Done(revision)) => return Ok(leads(by, revision)),
+            Ok(Swapped::Done(revision)) => return Ok(Revision(revision)),
             Ok(Swapped::NoLease) => return Err(by.lost_lease()),
             Ok(Swapped::Refused { found: Some(entry), .. }) => {
                 if keys::decode::<Holder>(&entry)?.incarnation == by.incarnation {
-                    return Ok(leads(by, entry.created));
+                    return Ok(Revision(entry.created));
                 }
                 let follower = leader.get_or_insert_with(|| store.follow(keys::LEADER));
                 gone(follower, entry.created).await;
@@ -261,10 +231,6 @@ async fn campaign<S: Store>(store: &S, by: &Membership) -> Result<Leadership> {
             Err(e) => return Err(e),
         }
     }
-}
-
-fn leads(by: &Membership, revision: u64) -> Leadership {
-    Leadership { membership: by.clone(), revision: Revision(revision) }
 }
 
 /// Waits until the leadership that began at `created` has ended.
@@ -294,13 +260,6 @@ async fn find<S: Store>(store: &S, key: &str) -> Result<Option<StoreEntry>> {
     Ok(below.entries.into_iter().find(|entry| entry.key == key))
 }
 
-fn conflict<S: Store>(
-    store: &S,
-    by: &Membership,
-    key: &RegionKey,
-    expected: Option<Epoch>,
-    found: Option<&StoreEntry>,
-) -> Result<OwnerConflict> {
-    let owner = found.map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
-    Ok(OwnerConflict { key: key.clone(), incarnation: by.incarnation, expected, owner })
+fn owner<S: Store>(store: &S, found: Option<&StoreEntry>) -> Result<Option<Owner>> {
+    found.map(|entry| keys::owner(entry, store.epochs_above())).transpose()
 }

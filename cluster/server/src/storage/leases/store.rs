@@ -20,9 +20,7 @@ use crate::storage::Authority;
 pub struct StoreEntry {
     pub key: String,
     pub data: Bytes,
-    /// The revision of its creation.
     pub created: u64,
-    /// The revision of its last change.
     pub changed: u64,
     /// The lease with which it ends; 0: none.
     pub lease: i64,
@@ -45,39 +43,30 @@ pub enum Write {
     Delete,
 }
 
-/// A conditional change of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swap {
-    /// The purpose, for errors.
     pub asked: &'static str,
-    /// The key.
     pub key: String,
-    /// The condition.
     pub guard: Guard,
-    /// The change.
     pub write: Write,
 }
 
-/// The result of a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swapped {
     /// Applied, at this revision.
     Done(u64),
     /// Not applied by the last try.
     Refused {
-        /// The current entry.
         found: Option<StoreEntry>,
         /// The request was sent more than once, and an earlier try may have been applied.
         again: bool,
     },
-    /// The lease does not exist.
     NoLease,
 }
 
 /// All keys below a prefix, at one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The revision.
     pub revision: u64,
     /// The entries, ordered by key.
     pub entries: Vec<StoreEntry>,
@@ -95,7 +84,6 @@ pub struct Step {
 pub enum StoreEvent {
     /// The whole state: first, and when the steps in between were compacted.
     All(Listing),
-    /// The next step.
     Step(Step),
 }
 
@@ -115,10 +103,8 @@ pub type Follower = mpsc::Receiver<Result<StoreEvent>>;
 /// How many events wait for a slow follower; then the store waits.
 pub const FOLLOWER_QUEUE: usize = 64;
 
-/// Why a membership is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// The node left.
     Left,
     /// The store says that there is no such lease: its time ran out, or it was ended.
     Gone,
@@ -136,7 +122,6 @@ pub trait Lease: Send + Sync {
 
 /// A lease that the store keeps alive until this is dropped.
 pub struct HeldLease {
-    /// The lease.
     pub lease: Arc<dyn Lease>,
     /// The time to live that the store granted.
     pub ttl: Duration,

@@ -6,12 +6,9 @@ use purview::scene::Epoch;
 
 use crate::storage::{Incarnation, NodeInfo, Owner, RegionKey, Revision, Value};
 
-/// The leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
-    /// The node's name.
     pub node: String,
-    /// The incarnation of that node.
     pub incarnation: Incarnation,
     /// The revision at which its leadership began.
     pub revision: Revision,
@@ -20,17 +17,12 @@ pub struct Leader {
 /// The whole state of the store at one revision.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct View {
-    /// The revision of the last change.
     pub revision: Revision,
     /// The number that epochs are counted from: epoch = this + the revision of the grant.
     pub epochs_above: u64,
-    /// The current members.
     pub nodes: BTreeMap<Incarnation, NodeInfo>,
-    /// The owners of the regions that have one.
     pub owners: BTreeMap<RegionKey, Owner>,
-    /// The leader, if there is one.
     pub leader: Option<Leader>,
-    /// The values, by key.
     pub values: BTreeMap<String, Value>,
 }
 
@@ -89,27 +81,17 @@ impl View {
 pub struct Change {
     /// Higher than the revision of every event before.
     pub revision: Revision,
-    /// The changes, each key once.
     pub what: Vec<What>,
 }
 
-/// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A node joined.
     Joined(Incarnation, NodeInfo),
-    /// A node's lease ended.
     Gone(Incarnation),
-    /// A region has a new owner.
     Owned(RegionKey, Owner),
-    /// A region has no owner.
     Freed(RegionKey),
-    /// A node became the leader.
     Leads(Leader),
-    /// There is no leader.
     LeadsNoMore,
-    /// A value was set.
     Set(String, Value),
-    /// A value was removed.
     Unset(String),
 }

@@ -5,17 +5,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A monotonic clock.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The machine's clock.
     Monotonic,
-    /// A test's clock.
     Manual(ManualClock),
 }
 
 impl Clock {
-    /// The time now.
     pub fn now(&self) -> Instant {
         match self {
             Clock::Monotonic => Instant::now(),
@@ -50,12 +46,10 @@ impl Default for ManualClock {
 }
 
 impl ManualClock {
-    /// The time now.
     pub fn now(&self) -> Instant {
         self.origin + *self.passed.borrow()
     }
 
-    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         self.passed.send_modify(|passed| *passed += by);
     }

@@ -12,7 +12,6 @@ use crate::storage::leases::store::{Guard, Listing, Loss, Step, StoreEntry, Swap
 
 const STEPS_MAX: usize = 10_000;
 
-/// Everything that the store holds.
 #[derive(Default)]
 pub struct State {
     revision: u64,

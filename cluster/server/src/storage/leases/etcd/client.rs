@@ -73,9 +73,6 @@ struct Login {
 impl Client {
     /// A connection to `endpoint`, `http://host:port` or `https://host:port`, which is opened by the
     /// first request. Its work is done on the runtime on which this is called.
-    ///
-    /// # Errors
-    /// The endpoint is no address.
     pub fn to(endpoint: &str, access: &Access) -> Result<Client, tonic::transport::Error> {
         // The connector speaks TLS itself, with certificates that may change.
         let plain = match endpoint.strip_prefix("https://") {
@@ -242,9 +239,6 @@ impl<Q, A> Stream<Q, A> {
     }
 
     /// The next answer; `None`: the stream has ended.
-    ///
-    /// # Errors
-    /// The stream is broken.
     pub async fn message(&mut self) -> Result<Option<A>, Status> {
         self.answers.message().await
     }
