@@ -19,6 +19,9 @@ const REGIONS: u32 = 4;
 /// Actions of each entity after a fault.
 const AFTER: u64 = 20;
 
+/// Ticks from a checkpoint to a fault: fewer than to the next one.
+const SOME: u64 = 3;
+
 /// The property that commands count up.
 const COUNT: u32 = 2;
 
@@ -98,7 +101,18 @@ impl Trial {
                 self.worker.until(|w| w.ticks > ticks).await;
             }
         };
-        tokio::time::timeout(PATIENCE, all).await.expect("it holds at last");
+        if tokio::time::timeout(PATIENCE, all).await.is_err() {
+            let state = |(region, monster): (u32, &u64)| {
+                let (worker, count) = (&self.worker, self.worker.number(*monster, COUNT));
+                let [idle, has] = [worker.is_idle(region), worker.has(*monster)];
+                format!(
+                    "region {region}: idle {idle}, has its entity {has}, counted {count}, at risk {}",
+                    worker.at_risk(region)
+                )
+            };
+            let states: Vec<String> = (0..).zip(&self.monsters).map(state).collect();
+            panic!("it does not hold in {PATIENCE:?}: {states:#?}");
+        }
     }
 
     /// Does something to the node that has a region, while all entities count, and waits until all its regions go on
@@ -112,8 +126,8 @@ impl Trial {
         // The fault comes a while after a checkpoint, when commands are at risk that no other is about to save.
         let last = Cell::new(0);
         self.count_until(|w| w.at_risk(region) < last.replace(w.at_risk(region))).await;
-        let saved = self.worker.at_risk(region);
-        self.count_until(|w| w.at_risk(region) >= saved + 2).await;
+        let later = self.worker.ticks + SOME * u64::from(REGIONS);
+        self.count_until(|w| w.ticks >= later && w.at_risk(region) > 0).await;
         self.worker.undone.clear();
         let (before, durable) = (self.worker.counted.clone(), self.worker.durable.clone());
         fault(self.node(&name));
