@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | a full batch | those that the neighbour was to mirror | that neighbour |
 //! | an entity comes to live here | its actions where it lived before | the neighbours that were to mirror them, and viewers here |
-//! | a player comes to live here, its client reads again, or has missed frames | those since its last frame, and of ghosts whose owner was late there | its client |
+//! | a player comes to live here, its client reads again, or has missed frames | those since its last frame, and those that were late where it lived before | its client |
 //! | a player goes on from a checkpoint | its own actions that the checkpoint has | as if it had come |
 //!
 //! Actions of an entity come in the order of their ticks. So one that is not after the last one told here is known. One
@@ -394,7 +394,8 @@ impl Region {
         for (of, sound) in self.late_in_view_of(viewer, handoff.tick) {
             // What came by way of another region was told, and what the player had been told where it lived before.
             let told_here = self.recent_actions.last_of(|id| id == of).get(&of).copied();
-            let told_before = match self.recent_actions.due_of(id, of).last() {
+            let due = self.recent_actions.due_of(id, of).filter(|behind| !behind.elsewhere);
+            let told_before = match due.last() {
                 Some(behind) => behind.due.after,
                 None => Tick(viewer.frames_from.0.saturating_sub(1)),
             };
@@ -406,6 +407,26 @@ impl Region {
             handoff.acts_due.extend(first);
             handoff.acts_due.push(due);
         }
+        handoff.acts_due.splice(0..0, self.told_late_to(viewer, handoff.tick));
+    }
+
+    /// The actions in a player's view that its client was told here after their ticks. Where it goes they were told in
+    /// time, perhaps before the last frame that its client was sent, and the frames from here may be lost.
+    fn told_late_to(&self, viewer: &Viewer, came: Tick) -> Vec<ActionsDue> {
+        let mut late: Vec<ActionsDue> = Vec::new();
+        let is_late = |told: &&RecentAction| {
+            told.here && told.action.tick < told.tick && viewer.frames_from <= told.action.tick
+        };
+        for told in self.recent_actions.told.iter().filter(is_late) {
+            let (of, served) = (told.action.id, told.tick);
+            // The first one of a frame counts: all later ones of the entity are in this frame or in later ones.
+            let is_first = late.iter().all(|due| (due.of, due.served) != (of, served));
+            if is_first && in_view_of(viewer).any(|id| id == of) {
+                let after = Tick(told.action.tick.0.saturating_sub(1));
+                late.push(ActionsDue { of, after, came, served });
+            }
+        }
+        late
     }
 
     /// The ghosts in a player's view whose owner is late here in this tick, and how far the owner has come.
@@ -416,9 +437,13 @@ impl Region {
             let sound = self.border.sound(ghost.owner).filter(|sound| *sound < tick)?;
             Some((of, sound))
         };
-        let peers = viewer.registers.yes_ids().iter().map(|ids| ids.id);
-        peers.chain(viewer.seen.iter().map(|seen| seen.id)).filter_map(is_late).collect()
+        in_view_of(viewer).filter_map(is_late).collect()
     }
+}
+
+fn in_view_of(viewer: &Viewer) -> impl Iterator<Item = EntityId> + '_ {
+    let peers = viewer.registers.yes_ids().iter().map(|ids| ids.id);
+    peers.chain(viewer.seen.iter().map(|seen| seen.id))
 }
 
 #[cfg(test)]
