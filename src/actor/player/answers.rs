@@ -23,7 +23,7 @@ impl Session {
         let msg: ServerMsg = match reply {
             Reply::Welcome => Welcome {
                 version: PROTOCOL_VERSION,
-                session: self.player.session(),
+                session: self.connection,
                 tick_ms: self.directory.scenes().next().map_or(100, |s| s.tick_ms),
                 server_ms,
                 rate_limit: self.config.rate_limit,

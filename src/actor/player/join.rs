@@ -108,7 +108,7 @@ impl PlayerActor {
             return self.end_join(joining, None, ctx);
         }
         let claim = self.session().record_claim(&joining);
-        let Some(claim) = claim else { return self.session().enter(joining) };
+        let Some(claim) = claim else { return self.enter(joining) };
         self.when(claim, ctx, |claimed, actor, ctx| actor.record_claimed(joining, claimed, ctx));
     }
 
@@ -147,7 +147,7 @@ impl PlayerActor {
         ctx: &mut Context<Self>,
     ) {
         if kept == joining.read || mutants::has(Mutant::EarlyRead) {
-            return self.session().enter(joining);
+            return self.enter(joining);
         }
         let arrival = {
             let session = self.session();
@@ -162,9 +162,15 @@ impl PlayerActor {
         joining.place = Some((arrival.to.scene, arrival.to.plane));
         let before = std::mem::replace(&mut joining.arrival, arrival);
         if joining.arrival.to == before.to {
-            return self.session().enter(joining);
+            return self.enter(joining);
         }
-        self.ask_to_join(joining, ctx, |actor, joining, _| actor.session().enter(joining));
+        self.ask_to_join(joining, ctx, |actor, joining, _| actor.enter(joining));
+    }
+
+    /// The player enters.
+    fn enter(&mut self, joining: Joining) {
+        self.renumber();
+        self.session().enter(joining);
     }
 
     /// Runs `then` with the result of `what`. The client's messages wait, but for a join that waits for an
@@ -232,7 +238,7 @@ impl Session {
         if self.player.state() != State::Greeted || self.is_joining {
             return Err(Problem::NotFree);
         }
-        let joined = self.directory.logins().map_or(Ok(()), |all| all.join(self.player.session()));
+        let joined = self.directory.logins().map_or(Ok(()), |all| all.join(self.connection));
         joined.map_err(|wait| Problem::JoinsTooOften { wait_ms: wait.as_millis() as u64 })
     }
 

@@ -286,15 +286,25 @@ impl PlayerActor {
     /// The session is about to have this player again.
     fn claim_subject_again(&mut self, back: Comeback, ctx: &mut Context<Self>) {
         let claim = self.session().subject_claim(back.id);
-        let Some(claim) = claim else { return self.session().resume(Ok(back)) };
+        let Some(claim) = claim else { return self.resume(Ok(back)) };
         let claim = actix::fut::wrap_future::<_, Self>(claim);
         ctx.wait(claim.map(move |claimed, actor, _| {
             let back = claimed.map(|number| {
                 actor.session().credentials.has_claim(number);
                 back
             });
-            actor.session().resume(back.map_err(Problem::from));
+            actor.resume(back.map_err(Problem::from));
         }));
+    }
+}
+
+impl PlayerActor {
+    /// The client comes back for its player.
+    fn resume(&mut self, back: Result<Comeback, Problem>) {
+        if back.is_ok() {
+            self.renumber();
+        }
+        self.session().resume(back);
     }
 }
 
@@ -304,15 +314,16 @@ pub(super) type SubjectClaim = BoxFuture<'static, Result<u64, SubjectTaken>>;
 impl Session {
     /// Claims the subject for a player of the session; `None`: there is no registry of subjects.
     pub(super) fn subject_claim(&self, entity: EntityId) -> Option<SubjectClaim> {
-        let (session, uptime) = (self.player.session(), self.directory.uptime());
-        self.directory.logins().map(|logins| logins.claim(session, entity, uptime))
+        let uptime = self.directory.uptime();
+        self.directory.logins().map(|logins| logins.claim(self.connection, entity, uptime))
     }
 
     /// Tells the registry of subjects, if there is one, that the session begins, and greets the client.
     fn greet(&mut self, to: Recipient<Verdict>) {
-        let barred = self.directory.logins().and_then(|logins| {
-            logins.begin(self.player.session(), self.credentials.subject(), to).err()
-        });
+        let barred = self
+            .directory
+            .logins()
+            .and_then(|logins| logins.begin(self.connection, self.credentials.subject(), to).err());
         let hello = barred.map_or(Ok(self.credentials.whose()), |left| {
             let why = format!("the subject is barred for another {} s", left.as_secs() + 1);
             Err((End::Kicked, why))

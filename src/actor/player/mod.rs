@@ -55,8 +55,8 @@ use super::address::{Delivery, LocalSession, SessionEntry};
 use super::directory::Directory;
 use super::idle_gate::IdleGated;
 use super::player_store::PlayerStore;
-use crate::scene::EntityId;
 use crate::scene::player::{Player, PlayerConfig, PlayerEffect, PlayerInput};
+use crate::scene::{EntityId, SessionId};
 #[cfg(doc)]
 use crate::wire::MAX_CLIENT_FRAME;
 
@@ -121,6 +121,8 @@ pub struct PlayerActor(Rc<RefCell<Session>>);
 /// What a session is between a client and regions.
 pub(in crate::actor) struct Session {
     player: Player,
+    /// The session as its client and the registry of subjects know it: the number that it began with.
+    connection: SessionId,
     directory: Arc<Directory>,
     sink: ClientSink,
     /// Writes to the client's socket at once; `None`: all messages go by the queue.
@@ -212,10 +214,12 @@ impl Session {
     fn new(setup: PlayerSetup) -> Session {
         let PlayerSetup { directory, sink, tokens, passes, config, check_every } = setup;
         let now_ms = directory.uptime().as_millis() as u64;
-        let player = Player::new(now_ms, directory.new_session(), config.clone());
+        let connection = directory.new_session();
+        let player = Player::new(now_ms, connection, config.clone());
         Session {
             registered: player.id(),
             player,
+            connection,
             sink,
             writer: None,
             credentials: Credentials::new(tokens, passes, &config),
@@ -260,6 +264,23 @@ impl Session {
     }
 }
 
+impl PlayerActor {
+    /// The session is about to take a player. If regions were asked for another one under its number, it takes a new
+    /// number and address: what they answer late reaches nobody, and says nothing of the new player.
+    fn renumber(&mut self) {
+        let mut session = self.session();
+        if !session.player.has_asked() {
+            return;
+        }
+        session.directory.unregister(session.player.session());
+        let number = session.directory.new_session();
+        session.player.renumber(number);
+        session.registration = Some(Registration::new(&session.directory, &self.0));
+        session.reorder = session.reorder.take().map(|_| ReorderBuffer::default());
+        session.register();
+    }
+}
+
 impl Actor for PlayerActor {
     type Context = Context<Self>;
 
@@ -285,7 +306,7 @@ impl Actor for PlayerActor {
         session.registration = None;
         session.directory.unregister(session.player.session());
         if let Some(logins) = session.directory.logins() {
-            logins.end(session.player.session());
+            logins.end(session.connection);
         }
         session.release_unused();
     }

@@ -39,7 +39,7 @@ impl Session {
             && !std::mem::replace(&mut self.is_disconnected, true)
             && let Some(logins) = self.directory.logins()
         {
-            logins.disconnected(self.player.session());
+            logins.disconnected(self.connection);
         }
     }
 
@@ -76,7 +76,7 @@ impl Session {
                 None
             }
             PlayerEffect::Close(end, why) => {
-                tracing::debug!(session = %self.player.session(), ?end, why, "session closed");
+                tracing::debug!(session = %self.connection, ?end, why, "session closed");
                 self.sink.close(close_code(end), why);
                 None
             }

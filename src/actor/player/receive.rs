@@ -80,7 +80,7 @@ impl Session {
                 ClientRequest::Hello(Ok(self.credentials.whose()))
             }
             Ok(ClientMsg::Hello(hello)) => {
-                ClientRequest::Hello(self.credentials.judge(self.player.session(), &hello))
+                ClientRequest::Hello(self.credentials.judge(self.connection, &hello))
             }
             Ok(ClientMsg::Resume(resume)) => ClientRequest::Resume(self.comeback(&resume)),
             // `join` takes joins.

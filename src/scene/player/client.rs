@@ -46,7 +46,7 @@ impl Player {
 
     pub(super) fn join(&mut self, now_ms: u64, arrival: Arrival) {
         let Arrival { id, to, sight, left_at, properties, bonds } = arrival;
-        (self.id, self.state) = (id, State::Joining);
+        (self.id, self.state, self.has_asked) = (id, State::Joining, true);
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         self.line_places.enter((to.scene, to.plane));
         self.sight = sight;

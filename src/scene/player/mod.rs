@@ -156,6 +156,8 @@ pub struct Player {
     shown: Shown,
     /// The newest tick that a region told of.
     tick: Tick,
+    /// Regions know of it by its number.
+    has_asked: bool,
 }
 
 impl Player {
@@ -182,6 +184,7 @@ impl Player {
             sight: ViewLimits::NONE,
             shown: Shown::default(),
             tick: Tick(0),
+            has_asked: false,
             config,
         }
     }
@@ -310,6 +313,16 @@ impl Player {
     /// The session's number.
     pub fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// Whether regions were asked for a player, or to add one, under this number.
+    pub fn has_asked(&self) -> bool {
+        self.has_asked
+    }
+
+    /// Regions are asked under this number from now on.
+    pub fn renumber(&mut self, session: SessionId) {
+        (self.session, self.has_asked) = (session, false);
     }
 
     /// Whether a region may have added the session's entity.

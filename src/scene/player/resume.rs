@@ -182,6 +182,7 @@ impl Player {
             return self.give_up(now_ms, problem, out);
         }
         self.search.since_ms = Some(now_ms);
+        self.has_asked = true;
         let subject = self.subject;
         let (session, acked, since_ms) = (self.session, self.search.acked, self.search.began_ms);
         let purpose = match self.state {
