@@ -245,7 +245,7 @@ fn a_restored_owner_behind_its_predecessor_is_heard() {
     // Its ticks up to the twelfth have arrived when a newer owner asks what is known of its
     // players, and says where it is.
     (9..=12).for_each(|tick| say(&mut region, tick, (1, false), Vec::new()));
-    let news = Recovered { region: RegionId(1), epoch: Epoch(5), holds: Vec::new() };
+    let news = Recovered { region: RegionId(1), epoch: Epoch(5), map: 1, holds: Vec::new() };
     region.handle(Input::Recovered(Box::new(news)), &mut Vec::new());
     say(&mut region, 9, (5, true), vec![ghost(7, 5, u64::MAX)]);
     (10..=12).for_each(|tick| say(&mut region, tick, (5, false), Vec::new()));

@@ -81,7 +81,7 @@ pub fn region() -> (Arc<Directory>, Addr<RegionActor>) {
 
 /// A query that the region answers, to `ELSEWHERE`.
 fn question(epoch: u64) -> ToRegion {
-    let news = Recovered { region: ELSEWHERE, epoch: Epoch(epoch), holds: Vec::new() };
+    let news = Recovered { region: ELSEWHERE, epoch: Epoch(epoch), map: 1, holds: Vec::new() };
     ToRegion { input: Input::Recovered(Box::new(news)), client: None }
 }
 

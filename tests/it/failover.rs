@@ -351,12 +351,12 @@ fn a_neighbour_whose_tick_is_open_sends_all_its_ghosts_of_that_tick_at_once() {
     w.regions[1].tick(now, &mut fx);
     assert!(!w.regions[1].is_closed(), "the region waits for its neighbours");
     fx.clear();
-    let news = Recovered { region: DEAD, epoch: Epoch(9), holds: Vec::new() };
+    let news = Recovered { region: DEAD, epoch: Epoch(9), map: 1, holds: Vec::new() };
     w.regions[1].handle(Input::Recovered(Box::new(news)), &mut fx);
     assert_eq!(claims_for(DEAD, &fx[..1]).len(), 1, "{fx:?}");
     let Effect::Border(DEAD, batch) = &fx[1] else { panic!("{fx:?}") };
     assert_eq!((batch.tick, batch.full, batch.enters.len()), (now, true, 1));
-    let late = Recovered { region: DEAD, epoch: Epoch(8), holds: Vec::new() };
+    let late = Recovered { region: DEAD, epoch: Epoch(8), map: 1, holds: Vec::new() };
     fx.clear();
     w.regions[1].handle(Input::Recovered(Box::new(late)), &mut fx);
     assert!(fx.is_empty(), "old news: {fx:?}");

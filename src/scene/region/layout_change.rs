@@ -28,7 +28,7 @@ use super::custody::{HandedOn, MOVED_TICKS};
 use super::{PATIENCE, Region};
 use crate::scene::contents::SavedContents;
 use crate::scene::layout::{PlaneGroup, RegionEntry, RegionMap};
-use crate::scene::messages::{Change, Effect, Input, MapNews, SceneOrder};
+use crate::scene::messages::{Change, Effect, Input, MapNews, Recovered, SceneOrder};
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{EntityId, Epoch, Plane, Rect, RegionId, Scene, Tick, TickStamp};
 
@@ -90,6 +90,8 @@ struct Pending {
     doors: Vec<SavedDoors>,
     contents: Vec<SavedContents>,
     early: Vec<Input>,
+    /// Regions that have recovered by the new map, which are answered when this one has changed over.
+    recovered: Vec<Recovered>,
 }
 
 impl Pending {
@@ -105,6 +107,7 @@ impl Pending {
             doors: Vec::new(),
             contents: Vec::new(),
             early: Vec::new(),
+            recovered: Vec::new(),
         }
     }
 }
@@ -273,7 +276,9 @@ impl Region {
 
     /// Handles another region's notice of a layout change.
     pub(super) fn take_layout_news(&mut self, news: MapNews, fx: &mut Vec<Effect>) {
-        let Some(pending) = &mut self.layout.pending else { return };
+        let Some(pending) = &mut self.layout.pending else {
+            return self.take_ceded_late(news);
+        };
         if pending.scene.map.version != news.version {
             return;
         }
@@ -296,6 +301,44 @@ impl Region {
             }
         }
         self.change_over(fx);
+    }
+
+    /// Whether a region that has recovered is answered when the change to its map is done here: only then is it known
+    /// what has come to its ground from here. It takes no part in the change itself.
+    pub(super) fn answers_later(&mut self, news: &Recovered, fx: &mut Vec<Effect>) -> bool {
+        let pending = self.layout.pending.as_mut();
+        let Some(pending) = pending.filter(|p| p.scene.map.version == news.map) else {
+            return false;
+        };
+        pending.recovered.push(news.clone());
+        pending.ended.push(news.region);
+        pending.ceded.push(news.region);
+        self.border.has_ended(news.region);
+        self.evaluate_when_complete(fx);
+        self.change_over(fx);
+        true
+    }
+
+    /// This region has recovered by a map to which another one has changed over only now.
+    fn take_ceded_late(&mut self, news: MapNews) {
+        let Change::Ceded { doors, relations, contents } = news.change else { return };
+        if news.version == self.map_version() && !self.have_all_answered() {
+            self.entities.relations_mut().merge(relations);
+            self.inherit(&Vec::from_iter(doors), contents.map(|contents| *contents));
+        }
+    }
+
+    /// What others know of ground that was theirs.
+    fn inherit(&mut self, doors: &[SavedDoors], contents: impl IntoIterator<Item = SavedContents>) {
+        let log_ms = self.log_ms();
+        for doors in doors {
+            if let Err(why) = self.doors.merge(doors) {
+                crate::log_limited!(at log_ms; error, region = %self.identity.id(), %why, "doors of another region do not fit this map");
+            }
+        }
+        for contents in contents {
+            self.contents.merge(self.identity.scene(), contents);
+        }
     }
 
     fn news(&self, version: u64, change: Change) -> Input {
@@ -434,17 +477,12 @@ impl Region {
     /// The next tick is by the new map.
     fn finish_change(&mut self, fx: &mut Vec<Effect>) {
         let Some(pending) = self.layout.pending.take() else { return };
-        let log_ms = self.log_ms();
-        for doors in &pending.doors {
-            if let Err(why) = self.doors.merge(doors) {
-                crate::log_limited!(at log_ms; error, region = %self.identity.id(), %why, "doors of another region do not fit this map");
-            }
-        }
-        for contents in pending.contents {
-            self.contents.merge(self.identity.scene(), contents);
-        }
+        self.inherit(&pending.doors, pending.contents);
         for input in pending.early {
             self.handle(input, fx);
+        }
+        for news in &pending.recovered {
+            self.say_what_lives(news, fx);
         }
         self.read_view_queue(fx);
         tracing::debug!(region = %self.identity.id(), version = self.identity.scene().map.version, rect = ?self.identity.rect(), "by a new map");

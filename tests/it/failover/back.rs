@@ -34,7 +34,7 @@ pub fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     // The entities that `next` hands back, if an owner of the epoch `later` hands it the player
     // again.
     let gives_back = |mut next: Region, handoff: Handoff| {
-        let news = Recovered { region: DEAD, epoch: later, holds: Vec::new() };
+        let news = Recovered { region: DEAD, epoch: later, map: 1, holds: Vec::new() };
         next.handle(Input::Recovered(Box::new(news)), &mut Vec::new());
         let mut fx = Vec::new();
         next.handle(hands(DEAD, vec![handoff]), &mut fx);

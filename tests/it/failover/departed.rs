@@ -132,7 +132,7 @@ fn a_restored_region_knows_what_it_handed_on_before_its_checkpoint() {
     let third = RegionId(7);
     let (mut dead, mut fx) = recover(&w.scene, snapshot, &[], 100);
     fx.clear();
-    let old = Recovered { region: third, epoch: Epoch(8), holds: vec![(id, Epoch(1))] };
+    let old = Recovered { region: third, epoch: Epoch(8), map: 1, holds: vec![(id, Epoch(1))] };
     dead.handle(Input::Recovered(Box::new(old)), &mut fx);
     let lives = claims_for(third, &fx).remove(0).lives.into_iter();
     assert_eq!(lives.map(|claim| (claim.id, claim.region)).collect::<Vec<_>>(), [(id, NEXT)]);

@@ -302,7 +302,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
         lives: vec![claim],
         handed: vec![handoff()],
     };
-    let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
+    let recovered =
+        Recovered { region: RegionId(1), epoch: EPOCH, map: 2, holds: vec![(ID, EPOCH)] };
     let (asked, since_ms) = (RegionId(1), 70_001);
     let handle = EntityHandle(3);
     let (subject, purpose) = (SUBJECT, ResumeFor::Leave);

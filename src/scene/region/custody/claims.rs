@@ -71,7 +71,7 @@ impl Region {
         news: &Recovered,
         fx: &mut Vec<Effect>,
     ) {
-        let Recovered { region, epoch, ref holds } = *news;
+        let Recovered { region, epoch, .. } = *news;
         if region == self.identity.id()
             || self.custody.fences.get(&region).is_some_and(|known| epoch <= *known)
         {
@@ -84,10 +84,23 @@ impl Region {
             let recovered = Recovered {
                 region: self.identity.id(),
                 epoch: self.identity.epoch(),
+                map: self.map_version(),
                 holds: self.holds(),
             };
             fx.push(Effect::Forward(region, Box::new(Input::Recovered(Box::new(recovered)))));
         }
+        if !self.answers_later(news, fx) {
+            self.say_what_lives(news, fx);
+        }
+    }
+
+    /// Tells it, and mirrors to it anew what stands near it.
+    pub(in crate::scene::region) fn say_what_lives(
+        &mut self,
+        news: &Recovered,
+        fx: &mut Vec<Effect>,
+    ) {
+        let Recovered { region, epoch, ref holds, .. } = *news;
         let mut lives = Vec::new();
         for (id, under) in holds {
             match self.claim(*id) {

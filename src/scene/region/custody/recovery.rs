@@ -102,7 +102,8 @@ impl Region {
         }
         // Sessions answer in the order in which they are asked.
         self.ask_about_handed_off(fx);
-        let news = Recovered { region: id, epoch, holds: self.holds() };
+        let (map, holds) = (self.map_version(), self.holds());
+        let news = Recovered { region: id, epoch, map, holds };
         let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
         fx.extend(asked.into_iter().map(news));
     }
