@@ -64,6 +64,9 @@ pub struct Matcher {
     changed: Vec<(u32, Key)>,
     /// Those of them that have come to this region since.
     arrived: Vec<u32>,
+    /// Links that a repair has taken out of the first player's list without a word, since they stand until a player of
+    /// another region has answered.
+    standing: Vec<Pair>,
     /// Pairs that are not found by positions.
     others: Vec<(u32, u64)>,
     /// The lists are stable but for what a repair has been told.
@@ -93,6 +96,7 @@ impl Matcher {
         self.tied.clear();
         self.changed.clear();
         self.arrived.clear();
+        self.standing.clear();
     }
 
     /// Adds a player of this region at a position, in centimetres, with the cap of its list; returns its
@@ -320,6 +324,14 @@ impl Matcher {
             }
             return;
         }
+        if link == LinkState::No && self.stands((a, b)) {
+            for (of, with) in [(a, b), (b, a)] {
+                if !self.lists.has(of, with) {
+                    self.insert((of, with), key, link, pairs);
+                }
+            }
+            return;
+        }
         if link == LinkState::No {
             if self.lists.has(a, b) || self.lists.has(b, a) {
                 return;
@@ -330,6 +342,15 @@ impl Matcher {
         if both {
             self.insert((b, a), key, link, pairs);
         }
+    }
+
+    /// Whether a pair that finds room was taken out of a list without a word: it goes back in the same way.
+    fn stands(&mut self, (a, b): Pair) -> bool {
+        let at = self.standing.iter().position(|pair| [(a, b), (b, a)].contains(pair));
+        at.is_some_and(|at| {
+            self.standing.swap_remove(at);
+            true
+        })
     }
 
     /// Puts `with` into the list of `of`. The worst entry gives way if the list is full.
@@ -343,6 +364,7 @@ impl Matcher {
         };
         if self.repairs && self.players[with as usize].accepts.is_some() {
             // It stands until the other region has said that it gives way.
+            self.standing.push((of, lost.with));
             return;
         }
         // A player that is predicted no more has no list.

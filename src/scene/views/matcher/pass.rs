@@ -77,7 +77,7 @@ impl Pass {
             Some(bucket) if bucket == self.at && !self.due.is_empty() => {
                 // The bucket in hand has been sorted.
                 let event = Event { key, pair, link };
-                let to = self.due.partition_point(|due| due.key > key);
+                let to = self.due.partition_point(|due| *due > event);
                 self.due.insert(to, event);
             }
             Some(bucket) => {
@@ -178,6 +178,32 @@ impl PartialOrd for Event {
 
 impl Ord for Event {
     fn cmp(&self, other: &Event) -> Ordering {
-        self.key.cmp(&other.key)
+        // A link that has lost its place comes before the same pair as a scan has found it: without a margin both have
+        // the same key.
+        let is_new = |event: &Event| event.link == LinkState::No;
+        self.key.cmp(&other.key).then_with(|| is_new(self).cmp(&is_new(other)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_comes_before_the_same_pair_as_a_scan_has_found_it() {
+        let key = Key::of(700, EntityId(7), EntityId(5));
+        let found = ((7, 5), LinkState::No);
+        let link = ((5, 7), LinkState::OneSided);
+        for events in [[found, link], [link, found]] {
+            let mut pass = Pass::default();
+            pass.begin(0);
+            events.into_iter().for_each(|(pair, link)| pass.push(key, pair, link));
+            let first = pass.pop(|_, _| key, |_| false).map(|event| event.pair);
+            assert_eq!(first, Some(link.0));
+            // One that is evicted while the bucket is open.
+            pass.push(key, (6, 7), LinkState::Yes);
+            let next = pass.pop(|_, _| key, |_| false).map(|event| event.pair);
+            assert_eq!(next, Some((6, 7)));
+        }
     }
 }
