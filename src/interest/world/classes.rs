@@ -23,6 +23,12 @@ struct Class {
     is_held: bool,
 }
 
+impl Class {
+    fn is_known(&self) -> bool {
+        self.uses > 0 || self.is_held
+    }
+}
+
 /// What rules say of an observing kind.
 #[derive(Debug, Clone)]
 struct Row {
@@ -44,6 +50,10 @@ pub struct Classes {
     by_key: FxHashMap<(u8, Sight), u16>,
     /// Classes with entities.
     live: usize,
+    /// Whether any of them has a reach: see [`Classes::have_reach`].
+    have_reach: bool,
+    /// A class was forgotten since that was found out.
+    is_reach_stale: bool,
 }
 
 impl Classes {
@@ -65,7 +75,8 @@ impl Classes {
         let rule_bytes = rows.iter().flatten().count() * size_of::<Row>()
             + rules.pairs.len() * size_of::<super::PairRule>();
         let (list, free, by_key) = (Vec::new(), Vec::new(), FxHashMap::default());
-        Classes { rules, rows, rule_bytes, list, free, by_key, live: 0 }
+        let (live, have_reach, is_reach_stale) = Default::default();
+        Classes { rules, rows, rule_bytes, list, free, by_key, live, have_reach, is_reach_stale }
     }
 
     pub fn rules(&self) -> &Rules {
@@ -94,7 +105,20 @@ impl Classes {
             self.list[usize::from(class)] = made;
         }
         self.by_key.insert((kind, sight), class);
+        self.have_reach = self.have_reach || self.has_reach(class);
         class
+    }
+
+    /// Whether any class may see another one, or itself, outside of lists. If not, engines have nothing to find.
+    pub fn have_reach(&self) -> bool {
+        self.have_reach
+    }
+
+    fn has_reach(&self, class: u16) -> bool {
+        let all = 0..self.list.len() as u16;
+        let known = |other: &u16| self.list[usize::from(*other)].is_known();
+        let mut others = all.filter(|other| *other == class || known(other));
+        others.any(|other| self.reach(class, other).is_some() || self.reach(other, class).is_some())
     }
 
     /// One use less.
@@ -123,6 +147,7 @@ impl Classes {
     fn forget(&mut self, class: u16) {
         let of = &mut self.list[usize::from(class)];
         of.is_held = false;
+        self.is_reach_stale |= self.have_reach;
         self.by_key.remove(&(of.kind, of.sight));
         self.free.push(class);
     }
@@ -136,6 +161,11 @@ impl Classes {
             } else if of.is_held {
                 self.forget(class as u16);
             }
+        }
+        if std::mem::take(&mut self.is_reach_stale) {
+            let all = 0..self.list.len() as u16;
+            let mut known = all.filter(|class| self.list[usize::from(*class)].is_known());
+            self.have_reach = known.any(|class| self.has_reach(class));
         }
     }
 

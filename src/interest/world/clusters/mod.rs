@@ -130,6 +130,8 @@ pub struct Clusters {
     next: Vec<Loose>,
     /// Changes that the tick in hand has made in the bits of pairs.
     flipped: usize,
+    /// No class sees another one: there are no clusters, and nobody is loose.
+    rests: bool,
 }
 
 impl Clusters {
@@ -164,6 +166,13 @@ impl Clusters {
 
     /// Finds what changes. [`Clusters::commit`] or [`Clusters::undo`] must follow.
     pub fn tick(&mut self, view: View, room: &Room, changes: &mut Changes) {
+        if self.rests && !view.classes.have_reach() {
+            return;
+        }
+        if std::mem::take(&mut self.rests) {
+            // As if all had come.
+            self.leaving = (0..view.states.len() as u32).collect();
+        }
         if self.clusters.is_empty() {
             self.lay_out(view.classes);
         }
@@ -175,6 +184,15 @@ impl Clusters {
 
     /// The tick has ended.
     pub fn commit(&mut self, view: View) {
+        if !view.classes.have_reach() {
+            // Nobody is shown any more, and nobody will be.
+            let (ground, seats) = (self.ground, vec![NO_SEAT; self.seats.len()]);
+            if !self.rests {
+                *self = Clusters { seats, rests: true, ..Clusters::new(ground) };
+            }
+            self.leaving.clear();
+            return;
+        }
         self.loose = std::mem::take(&mut self.next);
         self.loose.retain(|one| view.states[one.slot as usize].class != NOBODY);
         let far = std::mem::take(&mut self.far);
