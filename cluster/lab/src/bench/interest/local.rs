@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use purview::interest::{Entity, Mode, Radii, Reach, Rules, Sight, World};
+use purview::interest::{Cap, Entity, Mode, Radii, Reach, Rules, Sight, World};
 use purview::scene::workers::{OneThread, Task, Workers};
 use purview::scene::{Pos, RangeSet, Rect};
 use purview_server::workers::TickThreads;
@@ -19,7 +19,7 @@ use crate::usage::rss_bytes;
 const PATCH_CM: i32 = 2_836;
 
 /// The modes: names, and rules on a ground.
-const MODES: [(&str, Mode, Reach); 2] = [
+pub(super) const MODES: [(&str, Mode, Reach); 2] = [
     ("patches", Mode::Patches { patch_cm: PATCH_CM }, Reach::Rings(RangeSet::FULL)),
     ("circle", Mode::Circle, Reach::Circle(Radii::new(8_000, 8_500))),
 ];
@@ -95,19 +95,28 @@ impl Workers for Metered {
 }
 
 /// A world with its entities in place, and their walk.
-struct Scene {
-    world: World,
+pub(super) struct Scene {
+    pub(super) world: World,
+    pub(super) is_capped: bool,
     walk: Vec<Vec<Pos>>,
+    /// The next tick of the walk.
+    tick: usize,
     bytes: usize,
 }
 
 impl Scene {
-    fn new((mode, reach): (Mode, Reach), density: Density, n: usize) -> anyhow::Result<Scene> {
+    pub(super) fn new(
+        (mode, reach): (Mode, Reach),
+        density: Density,
+        n: usize,
+        cap: Option<Cap>,
+    ) -> anyhow::Result<Scene> {
         let mut walkers = WaypointWalkers::new(n, density);
         let walk = walkers.walk(if n > 100_000 { 24 } else { 120 });
         let ground = Rect { x0: 0, z0: 0, x1: walkers.side_cm + 1, z1: walkers.side_cm + 1 };
         let before = rss_bytes().unwrap_or(0);
-        let mut world = World::new(Rules::new(ground, mode, reach)).context("the rules")?;
+        let rules = Rules { cap, ..Rules::new(ground, mode, reach) };
+        let mut world = World::new(rules).context("the rules")?;
         for (id, pos) in walk[0].iter().enumerate() {
             let (id, sight) = (id as u64, Sight::default());
             world.create(Entity { id, kind: 0, plane: 0, pos: *pos, sight })?;
@@ -117,11 +126,14 @@ impl Scene {
             world.tick();
         }
         let bytes = rss_bytes().unwrap_or(0).saturating_sub(before) as usize / n;
-        Ok(Scene { world, walk, bytes })
+        Ok(Scene { world, is_capped: cap.is_some(), walk, tick: 0, bytes })
     }
 
-    fn step(&mut self, tick: usize) -> anyhow::Result<()> {
-        for (id, pos) in self.walk[tick % self.walk.len()].iter().enumerate() {
+    /// The first so many entities walk on.
+    pub(super) fn step(&mut self, moving: usize) -> anyhow::Result<()> {
+        let places = &self.walk[self.tick % self.walk.len()];
+        self.tick += 1;
+        for (id, pos) in places.iter().enumerate().take(moving) {
             self.world.move_to(id as u64, *pos)?;
         }
         Ok(())
@@ -146,17 +158,17 @@ fn measure(
     entities: usize,
     length: Duration,
 ) -> anyhow::Result<LocalRow> {
-    let mut scene = Scene::new((rules, reach), density, entities)?;
+    let mut scene = Scene::new((rules, reach), density, entities, None)?;
     let (mut tick, mut events) = (0, 0);
     // A whole walk before, so that clusters and buffers are those of later ticks.
     while tick < scene.walk.len().min(60) {
-        scene.step(tick)?;
+        scene.step(usize::MAX)?;
         scene.world.tick();
         tick += 1;
     }
     let (from, begin, cpu) = (tick, Instant::now(), cpu_us());
     while tick == from || begin.elapsed() < length {
-        scene.step(tick)?;
+        scene.step(usize::MAX)?;
         events += scene.world.tick().len();
         tick += 1;
     }
@@ -181,7 +193,7 @@ pub fn threads(length: Duration, most: usize) -> anyhow::Result<Vec<ThreadRow>> 
     };
     for (mode, rules, reach) in MODES {
         for (density, entities) in CASES.into_iter().filter(is_even).filter(|(_, n)| *n <= most) {
-            let mut scene = Scene::new((rules, reach), density, entities)?;
+            let mut scene = Scene::new((rules, reach), density, entities, None)?;
             let row = measure_threads(&mut scene, length)?;
             let row = ThreadRow { mode, density: density.name(), entities, ..row };
             eprintln!("{mode}, {}, {entities}: {:.2} times on 2 threads", row.density, row.faster);
@@ -203,7 +215,7 @@ fn measure_threads(scene: &mut Scene, length: Duration) -> anyhow::Result<Thread
             two.shared_ns.store(0, Ordering::Relaxed);
         }
         let at = Instant::now();
-        scene.step(tick)?;
+        scene.step(usize::MAX)?;
         moves.push(at.elapsed());
         // By turns, so that both meet the same phases of the walk and of the machine.
         let turn = tick % 4 / 2;

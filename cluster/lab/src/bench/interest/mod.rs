@@ -1,5 +1,6 @@
 //! `purview-lab bench interest`: what interest management costs, in process and as a service.
 
+mod capped;
 mod local;
 mod service;
 pub(super) mod waypoint_walkers;
@@ -14,6 +15,7 @@ use crate::rng;
 use crate::shown::table;
 use crate::testbed::program;
 
+pub use capped::CappedRow;
 pub use local::{LocalRow, ThreadRow};
 pub use service::ServiceRow;
 
@@ -38,6 +40,8 @@ pub struct InterestBench {
     pub local: Vec<LocalRow>,
     /// In process, one and two threads.
     pub threads: Vec<ThreadRow>,
+    /// In process, with a cap.
+    pub capped: Vec<CappedRow>,
     pub service: Vec<ServiceRow>,
 }
 
@@ -46,12 +50,19 @@ pub fn bench_interest(args: &BenchInterestArgs) -> anyhow::Result<InterestBench>
     Ok(InterestBench {
         local: local::all(length, most)?,
         threads: local::threads(length, most)?,
+        capped: capped::all(length, most)?,
         service: service::all(&program::purview()?, length)?,
     })
 }
 
 impl Shown for InterestBench {
     fn text(&self) -> serde_json::Result<String> {
-        Ok([table(&self.local)?, table(&self.threads)?, table(&self.service)?].join("\n"))
+        let tables = [
+            table(&self.local)?,
+            table(&self.threads)?,
+            table(&self.capped)?,
+            table(&self.service)?,
+        ];
+        Ok(tables.join("\n"))
     }
 }
