@@ -64,6 +64,10 @@ const ABSENT: u32 = u32::MAX;
 /// Of so many entities of a plane more than one gets a list: all get one.
 const FEW: usize = if cfg!(test) { 1 } else { 64 };
 
+/// Where one of so many entities of a plane is near those that get lists, all get one: to know what an entity accepts
+/// takes nearly as long as to make its list.
+const CROWDED: usize = if cfg!(test) { 1 } else { 4 };
+
 /// What is remembered of an entity.
 #[derive(Debug, Clone, Copy, Default)]
 struct Past {
@@ -258,10 +262,17 @@ impl Lists {
         }
         loop {
             let members = self.members_of(plane);
+            let all = |lists: &Lists| -> Vec<u32> {
+                lists.members[members.clone()].iter().map(|(_, slot)| *slot).collect()
+            };
             if FEW * unsettled.len() >= members.len() {
-                unsettled = self.members[members].iter().map(|(_, slot)| *slot).collect();
+                unsettled = all(self);
             }
             self.gather(&unsettled, plane, ranges);
+            if self.listing < members.len() && CROWDED * self.slots.len() > members.len() {
+                unsettled = all(self);
+                self.gather(&unsettled, plane, ranges);
+            }
             self.add_lists(ranges, view, &mut worst);
             self.propose_bonded(ranges);
             self.propose_known();

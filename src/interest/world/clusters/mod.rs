@@ -186,9 +186,9 @@ impl Clusters {
     pub fn commit(&mut self, view: View) {
         if !view.classes.have_reach() {
             // Nobody is shown any more, and nobody will be.
-            let (ground, seats) = (self.ground, vec![NO_SEAT; self.seats.len()]);
             if !self.rests {
-                *self = Clusters { seats, rests: true, ..Clusters::new(ground) };
+                let seats = vec![NO_SEAT; self.seats.len()];
+                *self = Clusters { seats, rests: true, ..Clusters::new(self.ground) };
             }
             self.leaving.clear();
             return;
