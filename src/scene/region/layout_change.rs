@@ -20,6 +20,8 @@
 //!
 //! Where a region dies meanwhile the others wait for it as for a silent neighbour, and no longer.
 
+mod recovered;
+
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -301,31 +303,6 @@ impl Region {
             }
         }
         self.change_over(fx);
-    }
-
-    /// Whether a region that has recovered is answered when the change to its map is done here: only then is it known
-    /// what has come to its ground from here. It takes no part in the change itself.
-    pub(super) fn answers_later(&mut self, news: &Recovered, fx: &mut Vec<Effect>) -> bool {
-        let pending = self.layout.pending.as_mut();
-        let Some(pending) = pending.filter(|p| p.scene.map.version == news.map) else {
-            return false;
-        };
-        pending.recovered.push(news.clone());
-        pending.ended.push(news.region);
-        pending.ceded.push(news.region);
-        self.border.has_ended(news.region);
-        self.evaluate_when_complete(fx);
-        self.change_over(fx);
-        true
-    }
-
-    /// This region has recovered by a map to which another one has changed over only now.
-    fn take_ceded_late(&mut self, news: MapNews) {
-        let Change::Ceded { doors, relations, contents } = news.change else { return };
-        if news.version == self.map_version() && !self.have_all_answered() {
-            self.entities.relations_mut().merge(relations);
-            self.inherit(&Vec::from_iter(doors), contents.map(|contents| *contents));
-        }
     }
 
     /// What others know of ground that was theirs.
