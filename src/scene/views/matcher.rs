@@ -64,9 +64,9 @@ pub struct Matcher {
     changed: Vec<(u32, Key)>,
     /// Those of them that have come to this region since.
     arrived: Vec<u32>,
-    /// Links that a repair has taken out of the first player's list without a word, since they stand until a player of
-    /// another region has answered.
-    standing: Vec<Pair>,
+    /// Links that a repair has taken out of the first player's list without a word, with their ranks: they stand until
+    /// a player of another region has answered, and go back where there is room again.
+    standing: Vec<(Pair, u64)>,
     /// Pairs that are not found by positions.
     others: Vec<(u32, u64)>,
     /// The lists are stable but for what a repair has been told.
@@ -314,6 +314,9 @@ impl Matcher {
     }
 
     fn decide(&mut self, key: Key, (a, b): Pair, link: LinkState, pairs: &impl Pairs) {
+        if link == LinkState::Standing || (link == LinkState::No && self.stands((a, b))) {
+            return self.put_back((a, b), key, pairs);
+        }
         let both = link != LinkState::OneSided;
         let fits = |ix: u32| fits(&self.players, &self.lists, ix, key);
         if !fits(a) || (both && !fits(b)) {
@@ -321,14 +324,6 @@ impl Matcher {
             self.tied.extend([a, b].into_iter().filter(ties));
             if link != LinkState::No {
                 self.left.push((a, b));
-            }
-            return;
-        }
-        if link == LinkState::No && self.stands((a, b)) {
-            for (of, with) in [(a, b), (b, a)] {
-                if !self.lists.has(of, with) {
-                    self.insert((of, with), key, link, pairs);
-                }
             }
             return;
         }
@@ -344,13 +339,22 @@ impl Matcher {
         }
     }
 
-    /// Whether a pair that finds room was taken out of a list without a word: it goes back in the same way.
-    fn stands(&mut self, (a, b): Pair) -> bool {
-        let at = self.standing.iter().position(|pair| [(a, b), (b, a)].contains(pair));
-        at.is_some_and(|at| {
-            self.standing.swap_remove(at);
-            true
-        })
+    /// Whether a link stands that is missing in a list.
+    fn stands(&self, (a, b): Pair) -> bool {
+        self.standing.iter().any(|(pair, _)| [(a, b), (b, a)].contains(pair))
+    }
+
+    /// A link that stands goes back into the list from which it was taken, if there is room.
+    fn put_back(&mut self, (a, b): Pair, key: Key, pairs: &impl Pairs) {
+        for (of, with) in [(a, b), (b, a)] {
+            let at = self.standing.iter().position(|(pair, _)| *pair == (of, with));
+            if let Some(at) = at.filter(|_| fits(&self.players, &self.lists, of, key)) {
+                self.standing.swap_remove(at);
+                let one_sided = !self.lists.has(with, of);
+                let link = if one_sided { LinkState::OneSided } else { LinkState::Yes };
+                self.insert((of, with), key, link, pairs);
+            }
+        }
     }
 
     /// Puts `with` into the list of `of`. The worst entry gives way if the list is full.
@@ -364,7 +368,7 @@ impl Matcher {
         };
         if self.repairs && self.players[with as usize].accepts.is_some() {
             // It stands until the other region has said that it gives way.
-            self.standing.push((of, lost.with));
+            self.standing.push(((of, lost.with), lost.rank));
             return;
         }
         // A player that is predicted no more has no list.
@@ -384,6 +388,10 @@ impl Matcher {
         if self.lists.remove(of, with) {
             if self.repairs {
                 self.look_back(of, before, pairs);
+                for ((_, with), rank) in self.standing.iter().filter(|((one, _), _)| *one == of) {
+                    let key = key_of(&self.players, *rank, (of, *with));
+                    self.pass.push(key, (of, *with), LinkState::Standing);
+                }
             }
             self.search_later(of);
         }
@@ -400,6 +408,8 @@ enum LinkState {
     No,
     /// A link between two players of this region.
     Yes,
+    /// A link that stands, and is missing in the list of the first player.
+    Standing,
     /// An entry in the list of the first player only: the other lives in another region, or its
     /// answer is on its way.
     OneSided,
