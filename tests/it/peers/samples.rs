@@ -278,6 +278,7 @@ fn entry() -> SentCommand {
     SentCommand { id, command: Command::Tell(ID, Bytes::new()), searches: 0, after }
 }
 
+#[expect(clippy::too_many_lines, reason = "every kind of message")]
 fn inputs() -> Vec<(&'static str, Input)> {
     let (id, seq) = (ID, Seq(7));
     let motion = |motion| command_of(Command::Motion(ID, motion));

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use crate::config::*;
 
 /// Texts that are almost configurations: known keys with values of every form.
+#[expect(clippy::too_many_lines, reason = "every key has a line")]
 fn near_toml() -> impl Strategy<Value = String> {
     let header = prop::sample::select(vec![
         "",

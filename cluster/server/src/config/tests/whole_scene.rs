@@ -3,6 +3,7 @@
 use super::*;
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "every key has a line")]
 fn a_scene_with_every_key_is_read_and_printed_back() {
     let text = r#"
         tick = "50ms"
