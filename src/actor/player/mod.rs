@@ -265,8 +265,8 @@ impl Session {
 }
 
 impl PlayerActor {
-    /// The session is about to take a player. If regions were asked for another one under its number, it takes a new
-    /// number and address: what they answer late reaches nobody, and says nothing of the new player.
+    /// To be called before the session takes a player. A number under which regions were asked for another player is
+    /// given up, with its address: late answers to these questions reach nobody.
     fn renumber(&mut self) {
         let mut session = self.session();
         if !session.player.has_asked() {

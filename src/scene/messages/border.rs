@@ -350,8 +350,7 @@ pub struct Recovered {
     pub region: RegionId,
     /// Its epoch from now on; messages of an older epoch are late.
     pub epoch: Epoch,
-    /// The version of the map by which it goes on: regions that are about to change over to that one answer when they
-    /// have.
+    /// The version of its map. A region that is still changing over to that map answers once it has changed over.
     pub map: u64,
     /// The entities that live there by the checkpoint, and their epochs.
     pub holds: Vec<(EntityId, Epoch)>,

@@ -1,6 +1,8 @@
-//! A region that died during a change goes on by the new layout at once, before the others have changed over.
+//! Recovery during a layout change.
 //!
-//! These answer it only then, and it makes nothing on ground that it was about to get before.
+//! A region that dies then recovers by the new layout at once; the other regions still have the old one. Each answers
+//! the recovered region once it has changed over. Until all have answered, the recovered region makes no contents: some
+//! of its new ground may still be another region's.
 
 use crate::scene::messages::{Change, Effect, MapNews, Recovered};
 use crate::scene::region::Region;

@@ -29,20 +29,16 @@ pub struct CappedRow {
     pub events: f64,
 }
 
-/// Circles, as in the other rows.
+/// Measures both worlds, in the circle mode, at each density and number of moving entities.
 pub fn all(length: Duration, most: usize) -> anyhow::Result<Vec<CappedRow>> {
     let mut rows = Vec::new();
     let densities = [Density::Even(60), Density::HotSpot];
     for density in densities.into_iter().filter(|_| ENTITIES <= most) {
         let (_, mode, reach) = MODES[1];
-        let [mut capped, mut uncapped] = [Some(CAP), None]
-            .map(|cap| Scene::new((mode, reach), density, ENTITIES, cap))
-            .into_iter()
-            .collect::<anyhow::Result<Vec<_>>>()?
-            .try_into()
-            .map_err(|_| anyhow::anyhow!("two worlds"))?;
+        let world = |cap| Scene::new((mode, reach), density, ENTITIES, cap);
+        let mut worlds = [world(Some(CAP))?, world(None)?];
         for moving in MOVING {
-            let row = measure([&mut capped, &mut uncapped], moving, length)?;
+            let row = measure(&mut worlds, moving, length)?;
             eprintln!("cap, {}, {moving} move: {:.3} ms", density.name(), row.tick_ms);
             rows.push(CappedRow { density: density.name(), ..row });
         }
@@ -50,29 +46,24 @@ pub fn all(length: Duration, most: usize) -> anyhow::Result<Vec<CappedRow>> {
     Ok(rows)
 }
 
-fn measure(
-    [capped, uncapped]: [&mut Scene; 2],
-    moving: usize,
-    length: Duration,
-) -> anyhow::Result<CappedRow> {
+fn measure(worlds: &mut [Scene; 2], moving: usize, length: Duration) -> anyhow::Result<CappedRow> {
     // Those that stood until now jump to where the walk has come.
-    for scene in [&mut *capped, &mut *uncapped] {
+    for scene in &mut *worlds {
         scene.step(moving)?;
         scene.world.tick();
     }
-    let (mut ticks, mut events, mut cpu) = (0, 0, [0.0; 2]);
+    let (mut ticks, mut events, mut cpu) = (0, [0; 2], [0.0; 2]);
     let begin = Instant::now();
     while ticks < 3 || begin.elapsed() < length {
-        for (scene, cpu) in [&mut *capped, &mut *uncapped].into_iter().zip(&mut cpu) {
+        for (at, scene) in worlds.iter_mut().enumerate() {
             scene.step(moving)?;
             let from = cpu_us();
-            let told = scene.world.tick().len();
-            *cpu += cpu_us() - from;
-            events += if scene.is_capped { told } else { 0 };
+            events[at] += scene.world.tick().len();
+            cpu[at] += cpu_us() - from;
         }
         ticks += 1;
     }
     let [tick_ms, uncapped_ms] = cpu.map(|us| us / 1e3 / f64::from(ticks));
-    let events = events as f64 / f64::from(ticks);
+    let events = events[0] as f64 / f64::from(ticks);
     Ok(CappedRow { density: String::new(), moving, tick_ms, uncapped_ms, events })
 }

@@ -97,7 +97,6 @@ impl Workers for Metered {
 /// A world with its entities in place, and their walk.
 pub(super) struct Scene {
     pub(super) world: World,
-    pub(super) is_capped: bool,
     walk: Vec<Vec<Pos>>,
     /// The next tick of the walk.
     tick: usize,
@@ -126,7 +125,7 @@ impl Scene {
             world.tick();
         }
         let bytes = rss_bytes().unwrap_or(0).saturating_sub(before) as usize / n;
-        Ok(Scene { world, is_capped: cap.is_some(), walk, tick: 0, bytes })
+        Ok(Scene { world, walk, tick: 0, bytes })
     }
 
     /// The first so many entities walk on.
