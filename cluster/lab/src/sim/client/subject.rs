@@ -57,7 +57,8 @@ impl Walker {
         let begins = life.value.told.is_none();
         if let Some(value) = told.or(begins.then_some(0)) {
             life.value.told = Some(value);
-            self.ground.judge.value_told(self.subject(), life.id, value, begins);
+            let told = (frame.tick, value);
+            self.ground.judge.value_told(self.subject(), life.id, told, begins);
         }
     }
 

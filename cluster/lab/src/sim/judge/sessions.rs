@@ -26,6 +26,8 @@ struct Account {
     current: Option<EntityId>,
     /// What the clients of that player were told, and when.
     told: VecDeque<(Duration, u64)>,
+    /// The tick of the latest of it.
+    tick: Tick,
     /// The region in which the player was when a client was told last, and the region's epoch.
     lived_in: Option<(RegionId, Epoch)>,
     /// The highest value at which a client was told that its player has left.
@@ -75,10 +77,10 @@ impl Judge {
         }
     }
 
-    /// A client was told the value of its player, for the first time if it `begins`.
-    pub fn value_told(&self, subject: u32, id: EntityId, value: u64, begins: bool) {
+    /// A client was told the value of its player at a tick, for the first time if it `begins`.
+    pub fn value_told(&self, subject: u32, id: EntityId, (tick, value): (Tick, u64), begins: bool) {
         let now = self.journal.now();
-        if begins && self.has_given_way(subject, id) {
+        if begins && (self.has_given_way(subject, id) || self.is_overtaken(subject, id, tick)) {
             return;
         }
         // A region that was recovered tells an older value; what its last owner told then counts in that.
@@ -101,6 +103,7 @@ impl Judge {
         }
         if account.current == Some(id) {
             account.told.push_back((now, value));
+            account.tick = tick;
             account.lived_in = lives_in.or(account.lived_in);
         }
     }
@@ -113,6 +116,14 @@ impl Judge {
         let began = next.and_then(|next| next.told.front()).map(|(at, _)| *at);
         let acted = inner.acting.get(&id).map(|acting| acting.at);
         began.is_some_and(|began| acted.is_some_and(|acted| acted < began))
+    }
+
+    /// The answer to a login was held for so long that a later login of the subject has the same player and
+    /// was told of a later tick: the old answer does not undo that, and its session has given way.
+    fn is_overtaken(&self, subject: u32, id: EntityId, tick: Tick) -> bool {
+        let inner = self.inner();
+        let account = inner.accounts.all.get(&subject);
+        account.is_some_and(|account| account.current == Some(id) && account.tick > tick)
     }
 
     fn is_told_less(&self, subject: u32, id: EntityId, value: u64) -> bool {
